@@ -112,6 +112,15 @@ class TestRoundTrip:
         assert copies(s3_session) == before
         assert table.read(s3_session).count() == 1000
 
+    def test_a_frame_that_is_written_again_is_computed_again(self, s3_session, create):
+        table = create("id bigint, at timestamp")
+        beat = s3_session.range(1).selectExpr("id", "current_timestamp() at")
+        before = beat.collect()[0]["at"]
+        for _ in range(2):
+            table.append(beat)
+        found = [row["at"] for row in table.read(s3_session).collect()]
+        assert len({before, *found}) == 3
+
     def test_a_table_that_others_made_is_registered_and_written(
         self, s3_session, s3_lake, s3_server, by_deltalake
     ):

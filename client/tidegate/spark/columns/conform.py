@@ -25,6 +25,7 @@ from tidegate.spark.tables.assignment import (
     required_inside,
     same_type,
 )
+from tidegate.spark.tables.building import few_calls
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.partitions import empty_as_null, folder_value
 from tidegate.spark.tables.store_assignment import StoreAssignment
@@ -33,6 +34,7 @@ from tidegate.spark.values.identity import check_given, numbered
 from tidegate_protocol.schema.data_types import LENGTH_KEY
 
 
+@few_calls()
 def conform(
     df: DataFrame,
     layout: TableLayout,

@@ -15,6 +15,7 @@ from tidegate.spark.columns.conform import conform
 from tidegate.spark.data_files.staging import TransactionFolder
 from tidegate.spark.errors import refused_rows
 from tidegate.spark.tables.assignment import quoted
+from tidegate.spark.tables.building import few_calls
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.transaction_handle import TransactionHandle
 
@@ -60,6 +61,7 @@ def add_changes(transaction: TransactionHandle, files: Sequence[DataFile]) -> No
         )
 
 
+@few_calls()
 def images(changed: DataFrame, names: Sequence[str], after: Mapping[str, Column]) -> DataFrame:
     """Both sides of rows that were updated, in one pass: the columns of these names, in the second
     with the values that they have `after`."""

@@ -7,6 +7,7 @@ from typing import Self
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
 from tidegate.active import check_none_active
 from tidegate.handle import TableHandle
@@ -27,7 +28,7 @@ from tidegate.spark.tables.mapping import as_column
 from tidegate.spark.tables.partitions import typed_partitions
 from tidegate.spark.tables.plans import no_rows_at_all, own_reads
 from tidegate.spark.tables.refusals import check_readable
-from tidegate.spark.tables.schemas import as_nullable, with_only
+from tidegate.spark.tables.schemas import as_nullable
 from tidegate.spark.values.identity import identity_columns
 from tidegate.spark.write.beginning import check_known, record
 from tidegate.spark.write.files import writable_layout
@@ -119,8 +120,15 @@ class Target:
     @cached_property
     def nothing(self) -> DataFrame:
         """The table's columns without rows, to resolve names over."""
-        schema = with_only(as_nullable(self.layout.spark_schema), (LENGTH_KEY,))
-        return no_rows_at_all(self.spark, schema).alias(self.alias)
+        fields = [
+            StructField(
+                field.name,
+                field.dataType,
+                metadata={k: v for k, v in field.metadata.items() if k == LENGTH_KEY},
+            )
+            for field in as_nullable(self.layout.spark_schema).fields
+        ]
+        return no_rows_at_all(self.spark, StructType(fields)).alias(self.alias)
 
     def rows(self, files: Sequence[DataFile], *, with_ids: bool = False) -> DataFrame:
         """The rows of the files, with the columns of `nothing`; `FILE` is the place of a row's file

@@ -35,6 +35,7 @@ from tidegate.spark.expressions.resolution import Scope
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.read.positions import only_rows
 from tidegate.spark.tables.assignment import chosen, quoted
+from tidegate.spark.tables.building import few_calls
 from tidegate.spark.tables.places import FILE, POSITION
 from tidegate.spark.tables.row_ids import kept_ids
 from tidegate.spark.write.idempotence import is_done
@@ -167,6 +168,7 @@ class _Update:
         target.check_numbers_stay(path[0] for path in found)
         return found
 
+    @few_calls()
     def _assigned_columns(self) -> dict[str, Column]:
         """The columns of a row that is to change that are assigned to, as they become."""
         target = self._target

@@ -62,8 +62,10 @@ def write_directly(
         convert.toSeq(list(partition_by)),
         convert.toScalaMap(dict(options)),
     )
+    # The sink takes the plan that a DataFrame has made once, with the time and the rows of then.
+    planned_anew = df.select("*")
     with _active(spark):
-        direct.addBatch(0, df._jdf)
+        direct.addBatch(0, planned_anew._jdf)
 
 
 @contextmanager

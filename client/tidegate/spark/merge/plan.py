@@ -33,6 +33,7 @@ from tidegate.spark.expressions.instant import Instant
 from tidegate.spark.expressions.resolution import Resolved, Scope, has_subquery
 from tidegate.spark.merge.clauses import Action, Clause, Merge, When
 from tidegate.spark.merge.evolution import evolved
+from tidegate.spark.tables.building import few_calls
 from tidegate.spark.values.defaults import default_of, default_value
 from tidegate.spark.values.identity import check_given, identity_columns
 
@@ -100,6 +101,7 @@ class Planner:
                 widens=target.layout.properties.type_widening,
             )
 
+    @few_calls()
     def plan(self) -> MergePlan:
         """What the MERGE does to any rows. Raises `InvalidCommand`."""
         try:

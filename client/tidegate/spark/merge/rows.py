@@ -18,6 +18,7 @@ from tidegate.spark.commands.change_data import (
 from tidegate.spark.merge.clauses import Action, When
 from tidegate.spark.merge.plan import MergePlan, ResolvedClause
 from tidegate.spark.tables.assignment import chosen, quoted
+from tidegate.spark.tables.building import few_calls
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.row_ids import kept_ids
 
@@ -57,13 +58,14 @@ def settled(acted: DataFrame, plan: MergePlan) -> tuple[DataFrame, MergePlan]:
     `InvalidRows`."""
     made: list[Column] = []
     clauses: list[ResolvedClause] = []
-    for i, clause in enumerate(plan.clauses):
-        place = quoted(f"{_MADE}{i}")
-        if clause.row:
-            row = F.struct(*(value.alias(name) for name, value in clause.row.items()))
-            made.append(F.when(quoted(ACTION) == i, row).alias(f"{_MADE}{i}"))
-        taken = {name: place.getField(name) for name in clause.row}
-        clauses.append(replace(clause, row=taken))
+    with few_calls():
+        for i, clause in enumerate(plan.clauses):
+            place = quoted(f"{_MADE}{i}")
+            if clause.row:
+                row = F.struct(*(value.alias(name) for name, value in clause.row.items()))
+                made.append(F.when(quoted(ACTION) == i, row).alias(f"{_MADE}{i}"))
+            taken = {name: place.getField(name) for name in clause.row}
+            clauses.append(replace(clause, row=taken))
     return computed_once(acted.select("*", *made)), replace(plan, clauses=clauses)
 
 
@@ -74,6 +76,7 @@ class Outcome:
     plan: MergePlan
     layout: TableLayout
 
+    @few_calls()
     def rows(self, acted: DataFrame) -> DataFrame:
         """The rows of the table afterwards, those that stay as they are among them, each with its
         action, and with the ids of those that are there already where the table tracks them."""
@@ -89,6 +92,7 @@ class Outcome:
         ids = kept_ids(staying, self.layout, quoted(ACTION) != _COPY)
         return self._generated(chosen(staying, {**columns, **ids, ACTION: None}))
 
+    @few_calls()
     def changes(self, acted: DataFrame) -> DataFrame:
         """The rows that change, as they were and as they became, with `CHANGE_TYPE`."""
         current = self.plan.current

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField
 from pyspark.sql.types import StructType as SparkStruct
 
-from tidegate.spark.columns.building import few_calls
 from tidegate.spark.deletion_vectors.files import read_vectors
 from tidegate.spark.read.field_ids import schemas_in_files
 from tidegate.spark.read.file_numbers import file_numbers, row_positions
@@ -19,6 +18,7 @@ from tidegate.spark.read.positions import without_rows
 from tidegate.spark.read.row_ids import row_id_columns
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.assignment import chosen
+from tidegate.spark.tables.building import few_calls
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.mapping import logical_column
 from tidegate.spark.tables.places import FILE, POSITION

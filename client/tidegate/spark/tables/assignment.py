@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 )
 
 from tidegate.spark.errors import SchemaMismatch, marked
+from tidegate.spark.tables.building import few_calls
 from tidegate.spark.tables.store_assignment import Policy, StoreAssignment, not_up_cast
 
 _POINTS_IN_TIME = (DateType, TimestampType, TimestampNTZType)
@@ -140,6 +141,7 @@ def quoted(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
+@few_calls()
 def chosen(df: DataFrame, columns: Mapping[str, Column | None]) -> DataFrame:
     """The DataFrame with these columns by name; None is for one that it has and that stays as it
     is, for which Spark is asked nothing where all of them do."""

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tidegate.errors import Attempts, ConflictError, InvalidRequest
-from tidegate.spark.columns.building import few_calls
 from tidegate_protocol.base.problems import Code
 
 T = TypeVar("T")
@@ -31,8 +30,7 @@ def repeated(work: Callable[[], T], *, retries: int, clock_s: Callable[[], float
     versions: list[int | None] = []
     while True:
         try:
-            with few_calls():
-                return work()
+            return work()
         except ConflictError as error:
             versions.append(None if error.conflict is None else error.conflict.version)
             if len(versions) <= retries:

@@ -47,6 +47,15 @@ def test_legacy_stores_what_a_cast_gives(session, months):
     assert rows(months.read(session, "month = 1")) == [(10, 1), (None, 1)]
 
 
+def test_a_struct_by_chance_is_set_as_a_whole(spark, create):
+    """What is said of its fields makes no other type of it."""
+    table = create("id bigint, s struct<a: int COMMENT 'one', b: int>")
+    df = spark.range(200).selectExpr("id", "named_struct('a', 1, 'b', 2) s")
+    table.append(df.coalesce(1))
+    table.update({"s": "CASE WHEN rand(7) < 0.5 THEN s END"}, spark=spark)
+    assert set(rows(table.read(spark).select("s"))) == {((1, 2),), (None,)}
+
+
 def test_any_thread_has_the_session(spark, months):
     """Spark knows of none in a thread that did not make it."""
     with ThreadPoolExecutor(1) as pool:

@@ -24,7 +24,11 @@ _noted: bool | None = None
 def few_calls() -> Iterator[None]:
     """Columns that are made in the block, or in other threads meanwhile, do not note the line that
     made them, as with `spark.python.sql.dataFrameDebugging.enabled` false, which PySpark reads once
-    a process. As a decorator it is for a function's calls."""
+    a process. So no job runs in one. As a decorator it is for a function's calls."""
+    if _SETTING not in vars(utils):
+        # A PySpark that has it elsewhere: nothing is lost but time.
+        yield
+        return
     _look_up()
     _begin()
     try:
