@@ -51,9 +51,11 @@ def test_columns_with_values_of_their_own(spark, ours, create):
     # The first attempt begins before the other writer's numbers.
     table.append(ours.sql("SELECT 3 a, 'z' b, 4 g"), retries=1)
     table.insert(ours, [["DEFAULT", "4", "DEFAULT", "DEFAULT"]])
-    found = rows(table.read(ours))
-    assert found == [(10, 1, "xy", 2), (15, 2, "xy", 3), (20, 3, "z", 4), (25, 4, "xy", 5)]
-    assert theirs(spark, table) == found
+    *found, last = rows(table.read(ours))
+    assert found == [(10, 1, "xy", 2), (15, 2, "xy", 3), (20, 3, "z", 4)]
+    # A row in a session's second partition has the second number that is left.
+    assert last in [(25, 4, "xy", 5), (30, 4, "xy", 5)]
+    assert theirs(spark, table) == [*found, last]
 
 
 def test_timestamps_of_partitions_without_a_zone(spark, ours, lake):
