@@ -31,7 +31,9 @@ def info(table, version):
 class TestBatch:
     def test_a_misspelt_one_is_refused_with_the_known_ones(self, session, months, source):
         frame = months.read(session)
-        with pytest.raises(PySparkException, match=r"mergeschem \(is mergeSchema meant\?\).*maxRecordsPerFile"):
+        with pytest.raises(
+            PySparkException, match=r"mergeschem \(is mergeSchema meant\?\).*maxRecordsPerFile"
+        ):
             source.write(frame, months, mergeSchem="true")
         with pytest.raises(PySparkException, match="true or false"):
             source.write(frame, months, mergeSchema="yes")
