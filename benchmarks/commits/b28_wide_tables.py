@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType
 
@@ -38,7 +39,7 @@ Command = Callable[[int], object]
 def run(world: World, scale: Scale) -> Result:
     figures: list[Figure] = []
     with (
-        foreign_spark(world.new_folder(), _SETTINGS) as stock,
+        _stock(world) as stock,
         _session(world) as spark,
         tidegate.connect(world.service.url) as lake,
     ):
@@ -120,6 +121,16 @@ def _values(width: int) -> list[str]:
 
 def _rows(spark: SparkSession, first: int, width: int) -> DataFrame:
     return spark.range(first, first + _ROWS).selectExpr(*_values(width))
+
+
+@contextmanager
+def _stock(world: World) -> Iterator[ForeignSpark]:
+    try:
+        with foreign_spark(world.new_folder(), _SETTINGS) as stock:
+            yield stock
+    except pytest.skip.Exception as missing:
+        # Which ends a run of pytest's test, and no bench.
+        raise RuntimeError(str(missing)) from missing
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from tidegate.spark.tables.assignment import (
     required,
     required_inside,
     same_type,
+    unqualified,
 )
 from tidegate.spark.tables.building import few_calls
 from tidegate.spark.tables.layout import TableLayout
@@ -34,7 +35,6 @@ from tidegate.spark.values.identity import check_given, numbered
 from tidegate_protocol.schema.data_types import LENGTH_KEY
 
 
-@few_calls()
 def conform(
     df: DataFrame,
     layout: TableLayout,
@@ -91,7 +91,7 @@ def conform(
         for field in fields
         if field.name not in missing
     }
-    given = chosen(df, {**columns, **dict.fromkeys(kept)})
+    given = unqualified(chosen(df, {**columns, **dict.fromkeys(kept)}))
     rows = with_generated(given, layout, missing=missing)
     constraints = [
         *constraints_of(layout, given=[name for name in generated if name not in missing]),
@@ -135,6 +135,7 @@ def _columns(df: DataFrame) -> dict[str, StructField]:
     return known
 
 
+@few_calls()
 def _conformed(
     field: StructField, found: StructField | None, layout: TableLayout, storing: StoreAssignment
 ) -> Column | None:

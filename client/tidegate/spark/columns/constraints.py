@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, BooleanType, StructField
 
 from tidegate.spark.errors import UnsupportedTable, marked
-from tidegate.spark.tables.assignment import quoted, required
+from tidegate.spark.tables.assignment import quoted, required, unqualified
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.partitions import empty_as_null
 from tidegate_protocol.features.known import GENERATION_EXPRESSION, INVARIANTS
@@ -112,7 +112,7 @@ def with_computed(df: DataFrame, layout: TableLayout, where: Mapping[str, Column
         for name, condition in where.items()
     }
     with _told(layout, columns):
-        return df.withColumns(columns)
+        return unqualified(df).withColumns(columns)
 
 
 def check_conditions(df: DataFrame, layout: TableLayout, found: Sequence[Constraint]) -> None:

@@ -42,7 +42,7 @@ from tidegate.spark.merge.source import MergeSource, SourceFacts
 from tidegate.spark.merge.touched import Touched, acting, marked_rows
 from tidegate.spark.session_settings import MERGE_SCHEMA
 from tidegate.spark.storage.hadoop import JavaObject
-from tidegate.spark.tables.assignment import quoted
+from tidegate.spark.tables.assignment import quoted, unqualified
 from tidegate.spark.tables.places import FILE, POSITION
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.idempotence import is_done
@@ -264,7 +264,7 @@ def _own_conditions(plan: MergePlan) -> list[JavaObject]:
 def _pruned(rows: DataFrame, where: str | None) -> DataFrame:
     """The rows that can match: what the files are pruned by holds of rows, too, and Spark's reader
     prunes by it further."""
-    return rows if where is None else rows.where(F.expr(where))
+    return rows if where is None else unqualified(rows).where(F.expr(where))
 
 
 def _each_once(acted: DataFrame, plan: MergePlan) -> DataFrame:

@@ -30,7 +30,6 @@ from tidegate_protocol.log.actions import Add
 _WHOLE = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false"}
 
 
-@few_calls()
 def rows_of_files(
     spark: SparkSession,
     layout: TableLayout,
@@ -125,6 +124,7 @@ def _rows(
     return chosen(df, {**columns_of(layout, schema), **of_rows, **places})
 
 
+@few_calls()
 def columns_of(layout: TableLayout, schema: SparkStruct) -> dict[str, Column | None]:
     """The table's columns, in their order, from those of a `scan` by `schema` (`chosen`)."""
     table = layout.spark_schema.fields

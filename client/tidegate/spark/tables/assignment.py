@@ -26,6 +26,7 @@ from tidegate.spark.errors import SchemaMismatch, marked
 from tidegate.spark.tables.building import few_calls
 from tidegate.spark.tables.store_assignment import Policy, StoreAssignment, not_up_cast
 
+_UNQUALIFIED = "__tidegate_rows"
 _POINTS_IN_TIME = (DateType, TimestampType, TimestampNTZType)
 
 
@@ -150,6 +151,12 @@ def chosen(df: DataFrame, columns: Mapping[str, Column | None]) -> DataFrame:
     return df.select(
         *(quoted(name) if value is None else value.alias(name) for name, value in columns.items())
     )
+
+
+def unqualified(df: DataFrame) -> DataFrame:
+    """The DataFrame as expressions of a table have it: for them `s.a` is a field of the column `s`,
+    also where the DataFrame is called `s` and has a column `a`, which Spark would take first."""
+    return df.alias(_UNQUALIFIED)
 
 
 def _assign_struct(

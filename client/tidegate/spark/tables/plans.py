@@ -20,6 +20,7 @@ from tidegate.spark.errors import UnsupportedSession, UnsupportedTable
 from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
 from tidegate.spark.storage.locations import hadoop_url
 from tidegate.spark.tables.assignment import quoted
+from tidegate.spark.tables.building import few_calls
 from tidegate.spark.tables.layout import Reading, TableLayout
 from tidegate.spark.tables.source_plans import said_by_source
 
@@ -48,6 +49,7 @@ def read_options(layout: TableLayout) -> dict[str, str]:
     return {} if layout.reading is None else {_READ: _text(layout.root, layout.reading)}
 
 
+@few_calls()
 def no_rows(spark: SparkSession, layout: TableLayout, schema: StructType) -> DataFrame:
     """A read of no file of the table: its plan says so below the columns, which are as given."""
     if not schema.fields:

@@ -10,17 +10,19 @@ from pyspark.errors import utils
 from tests.spark.tables import rows
 
 FEW, MANY = 10, 60
-MOST = {"append": 1, "merge": 30, "update": 12, "delete": 1, "read": 1}
+MOST = {"append": 1, "merge": 25, "update": 8, "delete": 1, "read": 1}
 """Calls for each column that there is more. A column that is made by itself is five, and thirteen
 with its line noted."""
 _FORGOTTEN = re.compile(r"m\nd\n")
 
 
 @pytest.fixture
-def calls(monkeypatch) -> Callable[[Callable[[], object]], int]:
-    """How many calls a function makes, as the tests of sessions do not set it up: PySpark notes
-    lines."""
+def calls(spark, monkeypatch) -> Callable[[Callable[[], object]], int]:
+    """How many calls a function makes in a session as users have one: PySpark notes lines, and
+    knows no class yet."""
     monkeypatch.setattr(utils, "_enable_debugging_cache", True)
+    for name in ("PythonUtils", "functions"):
+        monkeypatch.delitem(vars(spark._jvm), name, raising=False)
     sent: list[str] = []
     send = JavaClient.send_command
 
