@@ -148,12 +148,15 @@ class TestPredicates:
         with pytest.raises(ConcurrentAppendException):
             months.append(total(some))
 
-    def test_of_sessions_that_read_times_otherwise(self, session, lake, create):
+    def test_of_a_session_of_another_zone(self, session, lake, create):
         table = create("day date, a int", "day")
         table.append(session.sql("SELECT DATE'2026-01-01' AS day, 1 AS a"))
         session.conf.set("spark.sql.session.timeZone", "America/New_York")
         found = table.read(session, "day = '2026-01-01'")
-        lake.table(table.id).append(session.sql("SELECT DATE'2026-03-01' AS day, 1 AS a"))
+        other = lake.table(table.id)
+        other.append(session.sql("SELECT DATE'2026-03-01' AS day, 1 AS a"))
+        table.append(found)
+        other.append(session.sql("SELECT DATE'2026-01-01' AS day, 2 AS a"))
         with pytest.raises(ConcurrentAppendException):
             table.append(found)
 

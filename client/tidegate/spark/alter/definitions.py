@@ -19,8 +19,8 @@ from pyspark.sql.types import (
     VarcharType,
 )
 
-from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.expressions.errors import InvalidCommand, of_spark
+from tidegate.spark.expressions.parsing import parser_of
 from tidegate.spark.storage.hadoop import JavaObject
 from tidegate_protocol.features.known import (
     CURRENT_DEFAULT,
@@ -85,7 +85,8 @@ def position_of(spark: SparkSession, text: str) -> Position:
 def type_of(spark: SparkSession, text: str) -> DataType:
     """A type, `char(n)` and `varchar(n)` as such. Raises `InvalidCommand`."""
     try:
-        return data_type_of(_parser(spark).parseDataType(text))
+        with parser_of(spark) as parser:
+            return data_type_of(parser.parseDataType(text))
     except ParseException as error:
         raise of_spark(error) from error
 
@@ -93,7 +94,8 @@ def type_of(spark: SparkSession, text: str) -> DataType:
 def expression_of(spark: SparkSession, text: str) -> JavaObject:
     """An expression, not resolved. Raises `InvalidCommand`."""
     try:
-        return _parser(spark).parseExpression(text)
+        with parser_of(spark) as parser:
+            return parser.parseExpression(text)
     except ParseException as error:
         raise of_spark(error) from error
 
@@ -190,15 +192,7 @@ def data_type_of(java: JavaObject) -> DataType:
 def plan_of(spark: SparkSession, text: str) -> JavaObject:
     """A statement as Spark's parser has it, not resolved. Raises `InvalidCommand`."""
     try:
-        return _parser(spark).parsePlan(text)
+        with parser_of(spark) as parser:
+            return parser.parsePlan(text)
     except ParseException as error:
         raise of_spark(error) from error
-
-
-def _parser(spark: SparkSession) -> JavaObject:
-    java = getattr(spark, "_jsparkSession", None)
-    if java is None:
-        raise UnsupportedSession(
-            "commands need a session with Spark's own driver, found one of Spark Connect"
-        )
-    return java.sessionState().sqlParser()

@@ -19,8 +19,8 @@ from tidegate.spark.commands.outcome import (
     rewriting,
 )
 from tidegate.spark.commands.predicate import RowCondition
-from tidegate.spark.commands.pruning import statistics
 from tidegate.spark.commands.target import Target, size_of, vectors_of
+from tidegate.spark.expressions.pruning import statistics
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.tables.places import FILE, POSITION
 from tidegate.spark.tables.row_ids import ids_among

@@ -5,26 +5,25 @@ from dataclasses import dataclass
 from typing import Self
 
 from pyroaring import BitMap64
+from pyspark.errors import ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.models import DataFile
 from tidegate.spark.commands.marking import positions_of
-from tidegate.spark.commands.pruning import (
+from tidegate.spark.commands.target import Target
+from tidegate.spark.expressions.errors import of_spark, unsupported_subquery
+from tidegate.spark.expressions.parsing import read_once
+from tidegate.spark.expressions.pruning import (
     names_partitions_only,
     predicate_text,
     wholly_matching,
-    without_alias,
 )
-from tidegate.spark.commands.target import Target
-from tidegate.spark.expressions.errors import unsupported_subquery
 from tidegate.spark.expressions.resolution import (
     Resolved,
     Scope,
-    conjuncts,
     has_only_exists,
     has_subquery,
-    has_user_function,
     row_condition,
 )
 from tidegate.spark.tables.places import FILE
@@ -45,6 +44,10 @@ class RowCondition:
         """The target is another one where a subquery reads the table as of an earlier version.
         Raises `InvalidCommand` for what is no condition over the table's rows."""
         scope = Scope(target.nothing, target.instant)
+        try:
+            given = read_once(target.spark, given)
+        except ParseException as error:
+            raise of_spark(error) from error
         resolved = row_condition(scope, given, operation=operation)
         if not has_only_exists(target.spark, resolved.java):
             raise unsupported_subquery(operation, resolved.shown)
@@ -79,9 +82,7 @@ class RowCondition:
         """The files that may hold a row of which it is true, recorded as read; of a condition over
         partition columns those that hold no other."""
         target = self.target
-        text = predicate_text(
-            target.spark, target.layout, target.alias, conjuncts(self.resolved.java)
-        )
+        text = predicate_text(target.spark, target.layout, self.resolved.java)
         files = target.transaction.filter_files(text)
         if not self.is_of_partitions:
             return files
@@ -90,12 +91,7 @@ class RowCondition:
     def wholly(self, files: list[DataFile]) -> list[DataFile]:
         """Those of the files of which the log proves that it is true of every row."""
         target = self.target
-        if self._has_subquery or not self.resolved.is_deterministic:
-            return []
-        if has_user_function(target.spark, self.resolved.java):
-            return []
-        sql = without_alias(self.resolved.sql, target.alias)
-        return wholly_matching(target.spark, target.layout, sql, files)
+        return wholly_matching(target.spark, target.layout, self.resolved.java, files)
 
     def matches(self, files: list[DataFile]) -> dict[str, int]:
         """How many rows of each file it is true of, by the file's path; files without one are left
@@ -112,4 +108,4 @@ class RowCondition:
 
     def parameters(self) -> dict[str, str]:
         """How Delta's history has it."""
-        return {"predicate": json.dumps([self.resolved.sql])}
+        return {"predicate": json.dumps([self.resolved.recorded])}

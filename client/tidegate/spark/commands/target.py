@@ -7,28 +7,25 @@ from typing import Self
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
 
 from tidegate.active import check_none_active
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile
 from tidegate.spark.application import table_of
-from tidegate.spark.commands.pruning import statistics
 from tidegate.spark.data_files.footers import num_records
 from tidegate.spark.errors import StorageError
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.expressions.instant import Instant
+from tidegate.spark.expressions.pruning import statistics
 from tidegate.spark.expressions.resolution import Scope
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.read.rows import rows_of_files
 from tidegate.spark.storage.locations import StoredFile
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout
-from tidegate.spark.tables.mapping import as_column
-from tidegate.spark.tables.partitions import typed_partitions
-from tidegate.spark.tables.plans import no_rows_at_all, own_reads
+from tidegate.spark.tables.plans import columns_of_table, own_reads
+from tidegate.spark.tables.predicates import partitions_matching
 from tidegate.spark.tables.refusals import check_readable
-from tidegate.spark.tables.schemas import as_nullable
 from tidegate.spark.values.identity import identity_columns
 from tidegate.spark.write.beginning import check_known, record
 from tidegate.spark.write.files import writable_layout
@@ -36,9 +33,6 @@ from tidegate.spark.write.repeats import own_rows_refused
 from tidegate.spark.write.write import check_removable
 from tidegate.transaction_handle import TransactionHandle
 from tidegate_protocol.log.paths import decode
-from tidegate_protocol.schema.data_types import LENGTH_KEY
-
-_NUMBER = "__tidegate_number"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,15 +114,7 @@ class Target:
     @cached_property
     def nothing(self) -> DataFrame:
         """The table's columns without rows, to resolve names over."""
-        fields = [
-            StructField(
-                field.name,
-                field.dataType,
-                metadata={k: v for k, v in field.metadata.items() if k == LENGTH_KEY},
-            )
-            for field in as_nullable(self.layout.spark_schema).fields
-        ]
-        return no_rows_at_all(self.spark, StructType(fields)).alias(self.alias)
+        return columns_of_table(self.spark, self.layout).alias(self.alias)
 
     def rows(self, files: Sequence[DataFile], *, with_ids: bool = False) -> DataFrame:
         """The rows of the files, with the columns of `nothing`; `FILE` is the place of a row's file
@@ -147,20 +133,13 @@ class Target:
     def partitions_where(self, files: Sequence[DataFile], condition: Column) -> list[DataFile]:
         """The files in whose partitions a condition over partition columns is true."""
         partitions = list({tuple(file.partition_values.items()): None for file in files})
-        if not partitions:
-            return []
-        arrays = typed_partitions(self.layout.physical, [dict(values) for values in partitions])
-        typed = zip(self.layout.partition_columns, arrays.values(), strict=True)
-        numbers = self.spark.range(len(partitions)).coalesce(1).withColumnRenamed("id", _NUMBER)
-        position = F.col(_NUMBER)
-        values = (
-            as_column(F.get(array, position.cast("int")), self.layout.spark_schema[name])
-            for name, array in typed
-        )
-        frame = numbers.select(position, *values).alias(self.alias)
-        resolved = Scope(frame, self.instant).condition(condition).column
-        true = {row[0] for row in frame.where(resolved).select(_NUMBER).collect()}
-        chosen = {values for number, values in enumerate(partitions) if number in true}
+
+        def over(frame: DataFrame) -> Column:
+            return Scope(frame.alias(self.alias), self.instant).condition(condition).column
+
+        known = [dict(values) for values in partitions]
+        true = partitions_matching(known, self.layout, self.spark, over)
+        chosen = {values for values, is_true in zip(partitions, true, strict=True) if is_true}
         return [file for file in files if tuple(file.partition_values.items()) in chosen]
 
     def records(self, files: Sequence[DataFile]) -> Mapping[str, int]:

@@ -8,14 +8,13 @@ one batch as well as a stream of them.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from urllib.parse import unquote
 
 from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame, SparkSession
 
-from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
+from tidegate.spark.storage.hadoop import JavaObject, active, java_class, jvm_of
 from tidegate.spark.storage.locations import DataStore, StoredFile
 
 # Where Spark has had it: it moved in version 4.1.
@@ -64,24 +63,8 @@ def write_directly(
     )
     # The sink takes the plan that a DataFrame has made once, with the time and the rows of then.
     planned_anew = df.select("*")
-    with _active(spark):
+    with active(spark):
         direct.addBatch(0, planned_anew._jdf)
-
-
-@contextmanager
-def _active(spark: SparkSession) -> Iterator[None]:
-    """Make the session that of the thread, which streaming queries do and the sink relies on:
-    only the thread that made the session has it from the start."""
-    sessions = java_class(jvm_of(spark), "org.apache.spark.sql.classic.SparkSession")
-    before = sessions.getActiveSession()
-    sessions.setActiveSession(spark._jsparkSession)
-    try:
-        yield
-    finally:
-        if before.isDefined():
-            sessions.setActiveSession(before.get())
-        else:
-            sessions.clearActiveSession()
 
 
 def take_manifest(store: DataStore, folder: str, url: str) -> list[StoredFile]:

@@ -15,6 +15,7 @@ from tidegate.spark.application import current_session
 from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.expressions.errors import InvalidCommand, of_spark
 from tidegate.spark.expressions.instant import is_current
+from tidegate.spark.expressions.parsing import parser_of
 from tidegate.spark.expressions.resolution import has_subquery, has_user_function
 from tidegate.spark.storage.hadoop import JavaObject
 from tidegate.spark.tables.assignment import assign
@@ -237,7 +238,8 @@ def _column(sql: str) -> Column:
 def _parsed(sql: str, spark: SparkSession) -> JavaObject:
     """The expression, not resolved. Raises `ParseException`, also for what would be one only in the
     parentheses that it is read in."""
-    return spark._jsparkSession.sessionState().sqlParser().parseExpression(sql)
+    with parser_of(spark) as parser:
+        return parser.parseExpression(sql)
 
 
 def _value(selected: DataFrame, rows: DataFrame) -> JavaObject | None:

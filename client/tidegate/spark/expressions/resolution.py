@@ -18,6 +18,7 @@ from tidegate.spark.expressions.instant import Instant, contains, is_current
 from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
 
 _SHOWN = 300
+_RECORDED = 8_000
 _OF_USERS = ("PYTHON_UDF", "SCALA_UDF", "SQL_SCALAR_FUNCTION")
 """Patterns of Catalyst's trees."""
 
@@ -41,6 +42,11 @@ class Resolved:
         return bool(self.java.deterministic())
 
     @property
+    def recorded(self) -> str:
+        """The text for the history."""
+        return recorded(self.sql)
+
+    @property
     def shown(self) -> str:
         """The text for messages."""
         return self.sql if len(self.sql) <= _SHOWN else f"{self.sql[:_SHOWN]}..."
@@ -48,9 +54,9 @@ class Resolved:
 
 class Scope:
     """The columns that an expression may name: those of a DataFrame, by its aliases. `instant` is
-    the time that a current one is."""
+    the time that a current one is; without it, each job has its own."""
 
-    def __init__(self, frame: DataFrame, instant: Instant) -> None:
+    def __init__(self, frame: DataFrame, instant: Instant | None) -> None:
         if not hasattr(frame, "_jdf"):
             raise UnsupportedSession(
                 "commands need a session with Spark's own driver, found one of Spark Connect"
@@ -99,7 +105,7 @@ class Scope:
         found = []
         for i, data_type in enumerate(types):
             java = values.apply(i).child()
-            if has_time:
+            if has_time and self._instant is not None:
                 java = self._instant.fixed(java)
             found.append(Resolved(column=make(java), data_type=data_type, java=java))
         if not plan.references().subsetOf(self._output):
@@ -118,7 +124,8 @@ class Scope:
         """The condition, in which subqueries may be. Raises what Spark raises, also for one that is
         no boolean."""
         filtered = self.frame.where(column)
-        java = self._instant.fixed(filtered._jdf.queryExecution().analyzed().condition())
+        java = filtered._jdf.queryExecution().analyzed().condition()
+        java = java if self._instant is None else self._instant.fixed(java)
         return Resolved(column=column_of(self._jvm, java), data_type=BooleanType(), java=java)
 
     def covers(self, expression: JavaObject) -> bool:
@@ -148,20 +155,30 @@ def row_condition(scope: Scope, column: Column, *, operation: str) -> Resolved:
 
 def conjuncts(expression: JavaObject) -> Iterator[JavaObject]:
     """The parts that an expression joins by AND; a BETWEEN is two of them."""
-    match expression.getClass().getSimpleName():
-        case "And":
-            yield from conjuncts(expression.left())
-            yield from conjuncts(expression.right())
-        case "Between":
-            yield from conjuncts(expression.replacement())
-        case _:
-            yield expression
+    left = [expression]
+    while left:
+        found = left.pop()
+        match found.getClass().getSimpleName():
+            case "And":
+                left += [found.right(), found.left()]
+            case "Between":
+                left.append(found.replacement())
+            case _:
+                yield found
 
 
 def names_of(expression: JavaObject) -> list[str]:
     """The columns that an expression names."""
     found = expression.references().toSeq()
     return [str(found.apply(i).name()) for i in range(found.size())]
+
+
+def recorded(sql: str) -> str:
+    """A predicate's text as the history has it, where a commit has 64 KiB for what its operation
+    says of itself."""
+    if len(sql) <= _RECORDED:
+        return sql
+    return f"{sql[:_RECORDED]}... ({len(sql)} characters)"
 
 
 def column_of(jvm: JavaObject, expression: JavaObject) -> Column:

@@ -5,10 +5,12 @@ that only inserts needs one pass.
 
 import json
 from collections.abc import Mapping
+from functools import reduce
+from operator import and_
 from time import monotonic
 from uuid import uuid4
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.handle import TableHandle
@@ -21,10 +23,10 @@ from tidegate.spark.commands.outcome import (
     commit,
     rewriting,
 )
-from tidegate.spark.commands.pruning import joined, predicate_text
 from tidegate.spark.commands.target import Target, size_of
 from tidegate.spark.errors import InvalidRows, UnsupportedTable
-from tidegate.spark.expressions.resolution import conjuncts
+from tidegate.spark.expressions.pruning import fixed_parts, joined, predicate_text
+from tidegate.spark.expressions.resolution import column_of, conjuncts
 from tidegate.spark.merge.clauses import Action, Merge, When
 from tidegate.spark.merge.identity_numbers import note_numbers, with_numbers
 from tidegate.spark.merge.plan import MergePlan, Planner
@@ -38,11 +40,11 @@ from tidegate.spark.merge.rows import (
     settled,
     with_action,
 )
-from tidegate.spark.merge.source import MergeSource, SourceFacts
+from tidegate.spark.merge.source import Fact, MergeSource, SourceFacts
 from tidegate.spark.merge.touched import Touched, acting, marked_rows
 from tidegate.spark.session_settings import MERGE_SCHEMA
-from tidegate.spark.storage.hadoop import JavaObject
-from tidegate.spark.tables.assignment import quoted, unqualified
+from tidegate.spark.storage.hadoop import jvm_of
+from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.places import FILE, POSITION
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.idempotence import is_done
@@ -109,20 +111,18 @@ class _Execution:
         rows, plan = flagged(source.frame, OF_SOURCE), self._plan
         looks_everywhere = bool(what.of(When.NOT_MATCHED_BY_SOURCE))
         facts = SourceFacts.of(plan, rows, target, prunes=not looks_everywhere)
-        own = [] if looks_everywhere else _own_conditions(plan)
-        where = None
-        if not looks_everywhere:
-            of_table = predicate_text(target.spark, target.layout, target.alias, own)
-            where = joined([*([of_table] if of_table else []), *facts.predicates])
+        known = [] if looks_everywhere else [*_own_facts(plan, target), *facts.known]
+        where = joined(fact.text for fact in known if fact.text is not None)
         files = target.transaction.filter_files(where)
+        matching = reduce(and_, (fact.is_true for fact in known)) if known else None
         with rewriting(target.transaction, self._layout, target.spark) as written:
             if what.inserts_only:
                 touched = Touched(by_clause=[0] * len(what.clauses))
                 self._passes.writes(0, of=len(files))
-                self._insert(written, rows, files, where)
+                self._insert(written, rows, files, matching)
             else:
                 self._passes.scans(len(files))
-                touched = self._touched(rows, files, where)
+                touched = self._touched(rows, files, matching)
                 self._passes.writes(len(touched.files), of=len(files))
                 self._rewrite(written, rows, touched)
             marks = self._marks(written, touched)
@@ -133,18 +133,20 @@ class _Execution:
             return self._commit(written, touched, marks, own=of_source, user_metadata=user_metadata)
 
     def _insert(
-        self, written: Rewrite, source: DataFrame, files: list[DataFile], where: str | None
+        self, written: Rewrite, source: DataFrame, files: list[DataFile], matching: Column | None
     ) -> None:
-        table, plan = _pruned(self._target.rows(files), where), self._plan
+        table, plan = _pruned(self._target.rows(files), matching), self._plan
         unmatched = source.join(table, plan.condition.column, "left_anti")
         acted = inserts(unmatched, plan)
         outcome = Outcome(plan=plan, layout=self._layout)
         self._write(written, outcome.rows(acted))
 
-    def _touched(self, source: DataFrame, files: list[DataFile], where: str | None) -> Touched:
+    def _touched(
+        self, source: DataFrame, files: list[DataFile], matching: Column | None
+    ) -> Touched:
         """The files with rows that match, by a job that counts what becomes of each one's rows."""
         what, target = self._what, self._target
-        table, plan = _pruned(target.rows(files), where), self._plan
+        table, plan = _pruned(target.rows(files), matching), self._plan
         how = "left_outer" if what.of(When.NOT_MATCHED_BY_SOURCE) else "inner"
         acted = with_action(table.join(source, plan.condition.column, how), plan)
         found = Touched.of(acted, what, files, marks=target.marks_rows(_OPERATION))
@@ -242,7 +244,7 @@ class _Execution:
 
     def _parameters(self) -> dict[str, str]:
         plan = self._plan
-        found = {"predicate": json.dumps([plan.condition.sql])}
+        found = {"predicate": json.dumps([plan.condition.recorded])}
         for name, when in (
             ("matchedPredicates", When.MATCHED),
             ("notMatchedPredicates", When.NOT_MATCHED),
@@ -250,21 +252,30 @@ class _Execution:
         ):
             clauses = []
             for _, each in plan.of(when):
-                of_clause = {} if each.condition is None else {"predicate": each.condition.sql}
+                of_clause = {} if each.condition is None else {"predicate": each.condition.recorded}
                 clauses.append(of_clause | {"actionType": each.clause.action.value.lower()})
             found[name] = json.dumps(clauses)
         return found
 
 
-def _own_conditions(plan: MergePlan) -> list[JavaObject]:
+def _own_facts(plan: MergePlan, target: Target) -> list[Fact]:
     """The parts of the condition that speak of the table alone."""
-    return [part for part in conjuncts(plan.condition.java) if plan.of_target.covers(part)]
+    spark, layout = target.spark, target.layout
+    parts = (own for part in fixed_parts(spark, plan.condition.java) for own in conjuncts(part))
+    return [
+        Fact(
+            text=predicate_text(spark, layout, own),
+            is_true=column_of(jvm_of(spark), own),
+        )
+        for own in parts
+        if plan.of_target.covers(own)
+    ]
 
 
-def _pruned(rows: DataFrame, where: str | None) -> DataFrame:
+def _pruned(rows: DataFrame, matching: Column | None) -> DataFrame:
     """The rows that can match: what the files are pruned by holds of rows, too, and Spark's reader
     prunes by it further."""
-    return rows if where is None else unqualified(rows).where(F.expr(where))
+    return rows if matching is None else rows.where(matching)
 
 
 def _each_once(acted: DataFrame, plan: MergePlan) -> DataFrame:

@@ -2,7 +2,6 @@
 rows that can match.
 """
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,18 +19,19 @@ from pyspark.sql.types import (
     StringType,
 )
 
-from tidegate.spark.commands.pruning import names_partitions_only, without_alias
 from tidegate.spark.commands.target import Target
+from tidegate.spark.expressions.canonical import column_text, literal
 from tidegate.spark.expressions.instant import is_current
+from tidegate.spark.expressions.pruning import names_partitions_only
 from tidegate.spark.expressions.resolution import (
     column_of,
     conjuncts,
     has_user_function,
+    names_of,
 )
 from tidegate.spark.merge.plan import MergePlan
 from tidegate.spark.storage.hadoop import JavaObject, jvm_of
 from tidegate.spark.tables.plans import nodes_of
-from tidegate.spark.tables.predicates import is_read_alike
 
 _FIXED = frozenset(
     {"LocalRelation", "OneRowRelation", "Range"}
@@ -43,7 +43,6 @@ come."""
 _INTEGRAL = (ByteType, ShortType, IntegerType, LongType)
 _MOST_VALUES = 200
 _LONGEST_TEXT = 100
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,13 +66,21 @@ class MergeSource:
         return cls(frame=frame, materialized_ms=round((time.monotonic() - started) * 1000))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fact:
+    """What is true of every row of the table that can match a row of the source: in the service's
+    words, None where they are too few, and over the table's rows."""
+
+    text: str | None
+    is_true: Column
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFacts:
-    """How many rows the source has, and what is true of every row of the table that can match one
-    of them, in the service's words."""
+    """How many rows the source has, and what follows from its values."""
 
     rows: int
-    predicates: Sequence[str]
+    known: Sequence[Fact]
 
     @classmethod
     def of(cls, plan: MergePlan, source: DataFrame, target: Target, *, prunes: bool) -> Self:
@@ -84,20 +91,20 @@ class SourceFacts:
         for key in keys:
             aggregates += [key.collected(F.min(key.source)), key.collected(F.max(key.source))]
         found = source.agg(*aggregates).collect()[0]
-        predicates = []
+        known = []
         for i, key in enumerate(keys):
             least, most = found[1 + 2 * i], found[2 + 2 * i]
-            text = _values(source, key) if key.is_partition else None
-            predicates.append(text or _bounds(key, least, most))
-        read = [each for each in predicates if each and is_read_alike(each, target.spark)]
-        return cls(rows=found[0], predicates=read)
+            fact = _values(source, key) if key.is_partition else None
+            known.append(fact or _bounds(key, least, most))
+        return cls(rows=found[0], known=[fact for fact in known if fact is not None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Key:
-    """An equality of the condition: what the table has in it, as text, and the source's side."""
+    """An equality of the condition: a column of the table and the source's side."""
 
     text: str
+    own: Column
     source: Column
     data_type: DataType
     is_partition: bool
@@ -109,15 +116,14 @@ class _Key:
 
     def literal(self, value: object) -> str | None:
         """The service's text of a value that was collected; None where there is none."""
-        match value:
-            case int():
-                return str(value)
-            case str() if isinstance(self.data_type, DateType):
-                return f"DATE'{value}'" if _DATE.fullmatch(value) else None
-            case str() if len(value) <= _LONGEST_TEXT:
-                escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-                return f"'{escaped}'"
-        return None
+        text = str(value)
+        return (
+            literal(str(self.data_type.jsonValue()), text) if len(text) <= _LONGEST_TEXT else None
+        )
+
+    def column(self, value: object) -> Column:
+        """The same for Spark."""
+        return F.lit(value).cast(self.data_type)
 
 
 def _is_fixed(node: JavaObject) -> bool:
@@ -139,7 +145,8 @@ def _keys(plan: MergePlan, target: Target) -> list[_Key]:
             if isinstance(data_type, (*_INTEGRAL, DateType)) or data_type == StringType():
                 found.append(
                     _Key(
-                        text=without_alias(str(own.sql()), target.alias),
+                        text=column_text(names_of(own)),
+                        own=column_of(jvm, own),
                         source=column,
                         data_type=data_type,
                         is_partition=names_partitions_only(target.layout, own),
@@ -160,22 +167,33 @@ def _is_column(expression: JavaObject) -> bool:
     return bool(kind == "AttributeReference")
 
 
-def _bounds(key: _Key, least: object, most: object) -> str | None:
+def _none() -> Fact:
+    """An equality with null is never true."""
+    return Fact(text="false", is_true=F.lit(False))
+
+
+def _bounds(key: _Key, least: object, most: object) -> Fact | None:
     if least is None or most is None:
-        # An equality with null is never true.
-        return "false"
+        return _none()
     low, high = key.literal(least), key.literal(most)
     if low is None or high is None:
         return None
-    return f"{key.text} >= {low} AND {key.text} <= {high}"
+    return Fact(
+        text=f"{key.text} >= {low} AND {key.text} <= {high}",
+        is_true=(key.own >= key.column(least)) & (key.own <= key.column(most)),
+    )
 
 
-def _values(source: DataFrame, key: _Key) -> str | None:
+def _values(source: DataFrame, key: _Key) -> Fact | None:
     values = source.select(key.collected(key.source)).distinct()
     distinct = values.limit(_MOST_VALUES + 1).collect()
-    texts = [key.literal(row[0]) for row in distinct if row[0] is not None]
-    if len(distinct) > _MOST_VALUES or None in texts:
+    texts = {row[0]: key.literal(row[0]) for row in distinct if row[0] is not None}
+    if len(distinct) > _MOST_VALUES or None in texts.values():
         return None
     if not texts:
-        return "false"
-    return f"{key.text} IN ({', '.join(sorted(text for text in texts if text is not None))})"
+        return _none()
+    known = sorted(text for text in texts.values() if text is not None)
+    return Fact(
+        text=f"{key.text} IN ({', '.join(known)})",
+        is_true=key.own.isin([key.column(value) for value in texts]),
+    )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from tidegate.models import DataFile
-from tidegate.spark.commands.pruning import statistics
 from tidegate.spark.commands.target import size_of
+from tidegate.spark.expressions.pruning import statistics
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.partitions import canonical_text
 

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile
-from tidegate.spark.commands.pruning import statistics
 from tidegate.spark.commands.target import Target
 from tidegate.spark.data_files.staging import DataFiles
+from tidegate.spark.expressions.pruning import statistics
 from tidegate.spark.optimize.arranging import arranged
 from tidegate.spark.optimize.bins import Bin, bins_of, packed, worth_compacting
 from tidegate.spark.optimize.clustering.clustering import Clustering

@@ -7,32 +7,32 @@ from typing import Self
 
 from pyspark.errors import ParseException
 from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile
-from tidegate.spark.commands.pruning import predicate_text
 from tidegate.spark.commands.target import Target
 from tidegate.spark.expressions.assignments import Path, UnknownColumn, name_parts, path_of
 from tidegate.spark.expressions.errors import InvalidCommand
+from tidegate.spark.expressions.parsing import parser_of
+from tidegate.spark.expressions.pruning import joined, predicate_text
 from tidegate.spark.expressions.resolution import (
     Scope,
-    conjuncts,
+    column_of,
     has_subquery,
     row_condition,
 )
 from tidegate.spark.optimize.settings import CHECK_STATISTICS
-from tidegate.spark.storage.hadoop import JavaObject
+from tidegate.spark.storage.hadoop import JavaObject, jvm_of
 from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.layout import TableLayout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFilter:
-    """Predicates over partition columns, all of which have to be true; none for all partitions.
+    """Conditions over partition columns, all of which have to be true; none for all partitions.
     `shown` is how Delta's history has them, `pruning` what the service reads of them."""
 
-    texts: tuple[str, ...]
+    conditions: tuple[Column, ...]
     shown: tuple[str, ...]
     pruning: str | None
 
@@ -43,19 +43,20 @@ class PartitionFilter:
         for expression in parsed:
             _check_partitions_only(target, expression)
         scope = Scope(target.nothing, target.instant)
-        resolved = [row_condition(scope, F.expr(text), operation=operation) for text in texts]
-        parts = [part for each in resolved for part in conjuncts(each.java)]
+        conditions = [column_of(jvm_of(target.spark), each) for each in parsed]
+        resolved = [row_condition(scope, each, operation=operation) for each in conditions]
+        known = (predicate_text(target.spark, target.layout, each.java) for each in resolved)
         return cls(
-            texts=tuple(texts),
+            conditions=tuple(conditions),
             shown=tuple(str(expression.toString()) for expression in parsed),
-            pruning=predicate_text(target.spark, target.layout, target.alias, parts),
+            pruning=joined(text for text in known if text is not None),
         )
 
     def files(self, target: Target) -> list[DataFile]:
         """The live files of its partitions at the target's version."""
         found = self.around(target.transaction.table, target.transaction.read_version)
-        for text in self.texts:
-            found = target.partitions_where(found, F.expr(text))
+        for condition in self.conditions:
+            found = target.partitions_where(found, condition)
         return found
 
     def around(self, table: TableHandle, version: int) -> list[DataFile]:
@@ -149,9 +150,9 @@ def _check_statistics(layout: TableLayout, columns: Sequence[OrderColumn]) -> No
 
 
 def _parsed(target: Target, text: str) -> JavaObject:
-    parser = target.spark._jsparkSession.sessionState().sqlParser()
     try:
-        return parser.parseExpression(text)
+        with parser_of(target.spark) as parser:
+            return parser.parseExpression(text)
     except ParseException as error:
         raise InvalidCommand(
             "DELTA_FAILED_RECOGNIZE_PREDICATE", f"Cannot recognize the predicate '{text}'"

@@ -10,13 +10,17 @@ from tidegate.active import active_transaction
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile
 from tidegate.spark.application import table_of
+from tidegate.spark.expressions.pruning import LONGEST
+from tidegate.spark.expressions.where import Where
 from tidegate.spark.read.rows import rows_of_files
 from tidegate.spark.read.times import milliseconds_of
 from tidegate.spark.tables.layout import Reading, TableLayout
-from tidegate.spark.tables.predicates import matching, prunable
 from tidegate.spark.tables.refusals import check_readable
 from tidegate.transaction_content import TransactionContent
 from tidegate_protocol.log.actions import Protocol
+
+_LONGEST_UNRECORDED = 60_000
+"""Characters of a predicate that no transaction records; the service reads 64 KiB."""
 
 
 def read(
@@ -35,9 +39,8 @@ def read(
     Columns have the order and types of the table's schema as of that version, whatever is in the
     files; those that an old file lacks are null.
 
-    Raises `VersionNotFound`, `UnsupportedTable`, `InvalidRequest` for a predicate that Spark or the
-    service cannot read, and `UnsupportedSession` and `StorageError` where the session does not
-    reach the files.
+    Raises `VersionNotFound`, `UnsupportedTable`, `InvalidRequest` for a predicate that Spark cannot
+    read, and `UnsupportedSession` and `StorageError` where the session does not reach the files.
 
     Where a transaction of the table is active in the thread, this is its read (`read_in`), unless
     another version than its own or a timestamp is asked for. The DataFrame's plan says what it is
@@ -48,16 +51,22 @@ def read(
         return read_in(active, spark, where=where)
     table = table_of(table, spark)
     at = None if timestamp is None else milliseconds_of(timestamp, spark)
-    scan = table.scan(where, version=version, timestamp=at)
+    wanted = None if where is None else Where.of(spark, where)
+    # The columns say what a predicate means: the first scan with one asks for them alone.
+    scan = table.scan(None if wanted is None else "false", version=version, timestamp=at)
     layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
-    pruned = prunable(where, layout, spark)
-    if pruned != where:
-        # Only now is the schema known that tells.
-        scan = table.scan(version=scan.version)
+    pruned = (
+        None
+        if wanted is None
+        else wanted.pruning(layout, runs_later=True, longest=_LONGEST_UNRECORDED)
+    )
+    if wanted is not None:
+        scan = table.scan(pruned, version=scan.version)
     is_of_now = version is None and timestamp is None
-    reading = Reading(version=scan.version, where=pruned) if is_of_now else Reading(version=None)
+    recorded = pruned if pruned is not None and len(pruned) <= LONGEST else None
+    reading = Reading(version=scan.version, where=recorded) if is_of_now else Reading(version=None)
     layout = replace(layout, reading=reading)
-    return _frame(spark, layout, scan.protocol, scan.files, where=where)
+    return _frame(spark, layout, scan.protocol, scan.files, where=wanted)
 
 
 def read_in(
@@ -65,17 +74,18 @@ def read_in(
 ) -> DataFrame:
     """The rows for which `where` is true at the transaction's read version, all without one.
 
-    The predicate and the files are recorded as read, the whole table where the service cannot prune
-    by the predicate as this session reads it. What the DataFrame is filtered by later is not known
-    here. A file that cannot be read makes the job fail. Raises as `read` does.
+    The files are recorded as read, and what the predicate says in words of the service's
+    (`predicate_text`), the whole table where that is nothing. What the DataFrame is filtered by
+    later is not known here. A file that cannot be read makes the job fail. Raises as `read` does.
     """
     transaction.table = table_of(transaction.table, spark)
     head = transaction.head
     layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
-    pruned = prunable(where, layout, spark)
+    wanted = None if where is None else Where.of(spark, where)
+    pruned = None if wanted is None else wanted.pruning(layout, runs_later=True)
     files = transaction.filter_files(pruned)
     layout = replace(layout, reading=Reading(version=head.version, where=pruned))
-    return _frame(spark, layout, head.protocol, files, where=where, is_whole=True)
+    return _frame(spark, layout, head.protocol, files, where=wanted, is_whole=True)
 
 
 def read_files_in(
@@ -103,9 +113,9 @@ def _frame(
     protocol: Protocol,
     files: Sequence[DataFile],
     *,
-    where: str | None,
+    where: Where | None,
     is_whole: bool = False,
 ) -> DataFrame:
     check_readable(layout, protocol)
     selected = rows_of_files(spark, layout, files, is_whole=is_whole)
-    return selected if where is None else matching(selected, where)
+    return selected if where is None else selected.where(where.column)

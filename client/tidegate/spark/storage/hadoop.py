@@ -45,6 +45,23 @@ def java_class(jvm: JavaObject, name: str) -> JavaObject:
     return getattr(jvm, name)
 
 
+@contextmanager
+def active(spark: SparkSession) -> Iterator[None]:
+    """Make the session that of the thread, as which Spark's parts outside of a DataFrame take it
+    (streaming queries, the parser, the optimizer): only the thread that made a session has it from
+    the start."""
+    sessions = java_class(jvm_of(spark), "org.apache.spark.sql.classic.SparkSession")
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
 def s3_settings(spark: SparkSession) -> S3Settings:
     """The session's `fs.s3a.*` settings, for workers that have no Hadoop. A session of Spark
     Connect shows none."""

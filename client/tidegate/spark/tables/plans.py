@@ -22,7 +22,9 @@ from tidegate.spark.storage.locations import hadoop_url
 from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.building import few_calls
 from tidegate.spark.tables.layout import Reading, TableLayout
+from tidegate.spark.tables.schemas import as_nullable
 from tidegate.spark.tables.source_plans import said_by_source
+from tidegate_protocol.schema.data_types import LENGTH_KEY
 
 _READ = "tidegate.read"
 """The option, and the key in a column's metadata, of a JSON text: the place, the version, the
@@ -71,6 +73,19 @@ def no_rows_at_all(spark: SparkSession, schema: DataType) -> DataFrame:
     types = spark._jsparkSession.parseDataType(schema.json())
     rows = java_class(jvm_of(spark), "java.util.ArrayList")()
     return DataFrame(spark._jsparkSession.createDataFrame(rows, types), spark)
+
+
+def columns_of_table(spark: SparkSession, layout: TableLayout) -> DataFrame:
+    """The table's columns without rows, to resolve names over. Raises as `no_rows_at_all`."""
+    fields = [
+        StructField(
+            field.name,
+            field.dataType,
+            metadata={k: v for k, v in field.metadata.items() if k == LENGTH_KEY},
+        )
+        for field in as_nullable(layout.spark_schema).fields
+    ]
+    return no_rows_at_all(spark, StructType(fields))
 
 
 def _text(root: str, reading: Reading) -> str:

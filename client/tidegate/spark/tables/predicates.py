@@ -1,98 +1,39 @@
-"""Predicates where Spark and the service both have to evaluate them.
+"""Predicates over partition values, and the opposite of a predicate.
 
-The service prunes files by a predicate's text, and reads times in UTC; Spark decides about rows,
-and reads times in the session's zone. What the two could read differently is not pruned by. The
-data source has no session where it commits: it takes what says the same in any zone.
+The data source has no session where it commits: it takes what says the same in any zone.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.errors import InvalidRequest
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.mapping import as_column
 from tidegate.spark.tables.partitions import typed_partitions
-from tidegate.spark.tables.zones import session_zone
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import PartitionValues
 from tidegate_protocol.scan.predicates import InvalidPredicate, Predicate, parse_predicate
-from tidegate_protocol.schema.data_types import DATE, TIMESTAMP, TIMESTAMP_NTZ
+from tidegate_protocol.schema.data_types import TIMESTAMP
 
-_UTC = frozenset({"utc", "etc/utc", "gmt", "etc/gmt", "z", "zulu", "+00:00", "-00:00"})
-_TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
-_OTHER_READINGS = {
-    "\\": "spark.sql.parser.escapedStringLiterals",
-    '"': "spark.sql.ansi.doubleQuotedIdentifiers",
-}
-"""Settings of a session with which it reads what has this character otherwise."""
-_NEVER_ALIKE = ("${", "\0", "\ufffd")
-"""Spark puts a variable in the place of the first, within a text, too; the service refuses the
-second; and the third may stand for bytes that are no UTF-8."""
 _WORD = re.compile(r"\w+")
 _POSITION = "__tidegate_position"
 
 
-def prunable(where: str | None, layout: TableLayout, spark: SparkSession) -> str | None:
-    """The predicate if the service reads it as this session does; None if it may not, so that
-    every file has to be looked at.
-
-    That is one with texts or names that the session reads otherwise. Outside of UTC it is any
-    predicate that names a column of dates or times, or says something of them: it may well agree,
-    but a file too few would be rows lost.
-    """
-    if where is None or not is_read_alike(where, spark):
-        return None
-    if session_zone(spark).lower() in _UTC:
-        return where
-    of_times = {
-        name.lower()
-        for leaf in layout.schema.leaves()
-        if leaf.type in _TIMES
-        for name in _WORD.findall(leaf.path[-1])
-    }
-    for word in _WORD.findall(where.lower()):
-        if word in of_times or "time" in word or "date" in word:
-            return None
-    return where
-
-
-def is_read_alike(where: str, spark: SparkSession) -> bool:
-    """Whether this session reads the texts and names in a predicate as the service does, and as
-    Catalyst writes them: with escapes by backslashes, and a text in double quotes."""
-    if any(mark in where for mark in _NEVER_ALIKE):
-        return False
-    return not any(
-        mark in where and str(spark.conf.get(setting, "false")).lower() == "true"
-        for mark, setting in _OTHER_READINGS.items()
-    )
-
-
-def matching(df: DataFrame, where: str) -> DataFrame:
-    """The rows for which the predicate is true. Raises `InvalidRequest` where Spark cannot read
-    it over these columns."""
-    try:
-        return df.where(F.expr(where))
-    except AnalysisException as error:
-        raise _invalid(where, error) from error
-
-
 def partitions_matching(
-    partitions: Sequence[Mapping[str, str | None]],
-    where: str,
+    partitions: Sequence[PartitionValues],
     layout: TableLayout,
     spark: SparkSession,
+    condition: Callable[[DataFrame], Column],
 ) -> list[bool]:
-    """For each of the given partition values, whether the predicate is true there, by Spark's
-    own judgement.
-
-    Raises `InvalidRequest` for a predicate that cannot be read over the partition columns alone.
-    """
+    """For each of the given partition values, whether a condition is true there, by Spark's own
+    judgement. It is asked for over a DataFrame of the partition columns."""
+    if not partitions:
+        return []
     arrays = typed_partitions(layout.physical, partitions)
     typed = dict(zip(layout.partition_columns, arrays.values(), strict=True))
     positions = spark.range(len(partitions)).coalesce(1).withColumnRenamed("id", _POSITION)
@@ -101,11 +42,9 @@ def partitions_matching(
         as_column(F.get(array, position.cast("int")), layout.spark_schema[name])
         for name, array in typed.items()
     )
-    try:
-        true = positions.select(position, *values).where(F.expr(where)).collect()
-    except PySparkException as error:
-        raise _invalid(where, error) from error
-    matches = {row[_POSITION] for row in true}
+    frame = positions.select(position, *values)
+    true = frame.where(condition(frame)).select(_POSITION).collect()
+    matches = {row[0] for row in true}
     return [number in matches for number in range(len(partitions))]
 
 
@@ -157,13 +96,5 @@ def _refused(where: str, why: str) -> InvalidRequest:
         f"the option where ({where}) cannot be evaluated: {why}",
         code=Code.INVALID_PREDICATE,
         hint="use Table.overwrite(df, replace_where=...), where Spark evaluates it",
-        definite=True,
-    )
-
-
-def _invalid(where: str, error: PySparkException) -> InvalidRequest:
-    return InvalidRequest(
-        f"the predicate {where!r} cannot be evaluated: {error.getMessage()}",
-        code=Code.INVALID_PREDICATE,
         definite=True,
     )

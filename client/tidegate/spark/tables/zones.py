@@ -21,10 +21,16 @@ _OFFSET = re.compile(
     r"|([0-9]{2})([0-9]{2})([0-9]{2})?)"
 )
 _OF_UTC = ("Z", "UT", "UTC")
+_ALWAYS_UTC = frozenset({"utc", "etc/utc", "gmt", "etc/gmt", "z", "zulu", "+00:00", "-00:00"})
 
 
 def session_zone(spark: SparkSession) -> str:
     return str(spark.conf.get(SESSION_ZONE))
+
+
+def is_utc(zone: str) -> bool:
+    """Whether a zone of this name is UTC."""
+    return zone.lower() in _ALWAYS_UTC
 
 
 def task_zone() -> str | None:

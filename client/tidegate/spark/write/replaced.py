@@ -1,16 +1,18 @@
 """Which files of the table a write takes the place of, and which rows may do so."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkException
 
 from tidegate.models import DataFile
 from tidegate.spark.data_files.staging import DataFiles
 from tidegate.spark.errors import InvalidRows
+from tidegate.spark.expressions.canonical import column_text, literal
+from tidegate.spark.expressions.pruning import LONGEST
+from tidegate.spark.expressions.where import Where
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.partitions import canonical_text
-from tidegate.spark.tables.predicates import partitions_matching, prunable
+from tidegate.spark.tables.predicates import partitions_matching
 from tidegate.transaction_content import TransactionContent
 from tidegate_protocol.log.actions import PartitionValues
 from tidegate_protocol.schema.data_types import (
@@ -22,39 +24,29 @@ from tidegate_protocol.schema.data_types import (
     SHORT,
     STRING,
     DataType,
+    type_name,
 )
-
-_LONGEST_PREDICATE = 4_000
-"""In characters. The service reads a longer one for long, with the table's row locked."""
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def replaced_files(
-    transaction: TransactionContent, layout: TableLayout, df: DataFrame, where: str | None
+    transaction: TransactionContent, layout: TableLayout, where: Where | None
 ) -> list[DataFile]:
     """The files to remove, recorded as read; `where` is over partition columns alone."""
     if where is None:
         return transaction.filter_files()
-    spark = df.sparkSession
-    # Asked first, so that a predicate that nobody can read is refused for an empty table, too.
-    partitions_matching([], where, layout, spark)
-    files = transaction.filter_files(prunable(where, layout, spark))
+    files = transaction.filter_files(where.pruning(layout))
     partitions = list({tuple(file.partition_values.items()): None for file in files})
-    matches = partitions_matching([dict(values) for values in partitions], where, layout, spark)
+    matches = _matches([dict(values) for values in partitions], layout, where)
     chosen = {values for values, match in zip(partitions, matches, strict=True) if match}
     return [file for file in files if tuple(file.partition_values.items()) in chosen]
 
 
-def check_inside(files: DataFiles, layout: TableLayout, df: DataFrame, where: str) -> None:
+def check_inside(files: DataFiles, layout: TableLayout, where: Where) -> None:
     """Raise `InvalidRows` where a row lies in a partition for which the predicate is not true."""
     partitions = [add.partition_values for add in files.adds]
-    for values, match in zip(
-        partitions,
-        partitions_matching(partitions, where, layout, df.sparkSession),
-        strict=True,
-    ):
+    for values, match in zip(partitions, _matches(partitions, layout, where), strict=True):
         if not match:
-            raise outside(values, f"replace_where ({where})")
+            raise outside(values, f"replace_where ({where.text})")
 
 
 def outside(partition: PartitionValues, where: str) -> InvalidRows:
@@ -88,7 +80,7 @@ def files_of_partitions(
         return []
     texts = {_condition(values, layout) for values in partitions.values()}
     where = None if None in texts else " OR ".join(sorted(f"({text})" for text in texts))
-    if where is not None and len(where) > _LONGEST_PREDICATE:
+    if where is not None and len(where) > LONGEST:
         where = None
     files = transaction.filter_files(where)
     return [file for file in files if _key(file.partition_values, layout, zone) in partitions]
@@ -111,20 +103,24 @@ def _condition(values: Mapping[str, str | None], layout: TableLayout) -> str | N
     for column, key in zip(layout.partition_columns, keys, strict=True):
         field = layout.schema.field(column)
         text = values[key]
-        name = "`" + column.replace("`", "``") + "`"
+        name = column_text([column])
         if text is None:
             parts.append(f"{name} IS NULL")
-        elif field is not None and (literal := _literal(field.type, text)) is not None:
-            parts.append(f"{name} = {literal}")
+        elif field is not None and (value := _literal(field.type, text)) is not None:
+            parts.append(f"{name} = {value}")
     return " AND ".join(parts) or None
 
 
+def _matches(
+    partitions: Sequence[PartitionValues], layout: TableLayout, where: Where
+) -> list[bool]:
+    try:
+        return partitions_matching(partitions, layout, where.spark, where.over)
+    except PySparkException as error:
+        raise where.not_evaluated(error) from error
+
+
 def _literal(data_type: DataType, text: str) -> str | None:
-    if data_type in (BYTE, SHORT, INTEGER, LONG, BOOLEAN):
-        return text
-    if data_type == DATE and _DATE.fullmatch(text):
-        return f"DATE'{text}'"
-    if data_type == STRING:
-        escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{escaped}'"
+    if data_type in (BYTE, SHORT, INTEGER, LONG, BOOLEAN, DATE, STRING):
+        return literal(type_name(data_type), text)
     return None

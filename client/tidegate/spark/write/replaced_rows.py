@@ -8,8 +8,7 @@ does not rule out by their statistics.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pyspark.errors import AnalysisException, ParseException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -18,16 +17,14 @@ from tidegate.models import DataFile
 from tidegate.spark.columns.conform import conform
 from tidegate.spark.columns.constraints import Constraint
 from tidegate.spark.errors import UnsupportedTable
-from tidegate.spark.expressions.instant import Instant
-from tidegate.spark.expressions.resolution import Scope, has_subquery
+from tidegate.spark.expressions.resolution import has_subquery
+from tidegate.spark.expressions.where import Where, refused
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.read.read import read_files_in
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.places import FILE
-from tidegate.spark.tables.predicates import prunable
 from tidegate.spark.tables.row_ids import ids_among
 from tidegate.transaction_content import TransactionContent
-from tidegate_protocol.base.problems import Code
 
 _TRUE = "__tidegate_true"
 
@@ -47,39 +44,37 @@ class ReplacedRows:
         return {"numDeletedRows": str(self.deleted), "numCopiedRows": str(self.copied)}
 
 
-def is_over_partitions(where: str, layout: TableLayout, spark: SparkSession) -> bool:
+def is_over_partitions(where: Where, layout: TableLayout) -> bool:
     """Whether the predicate needs none but the table's partition columns, of which it needs some.
 
-    Raises `InvalidRequest` for text that is no condition over the table's columns.
+    Raises `InvalidRequest` for one that is no condition over a row's columns, or not the same each
+    time.
     """
-    _check_text(where, spark)
     names = layout.partition_columns
     schema = layout.spark_schema
-    _check_deterministic(where, _resolve(where, spark, schema))
-    if not names or _is_constant(where, spark):
+    _check(where, schema)
+    if not names or _is_constant(where):
         return False
-    try:
-        _resolve(where, spark, StructType([schema[name] for name in names]))
-    except InvalidRequest:
-        return False
-    return True
+    return _is_over(where, StructType([schema[name] for name in names]))
 
 
-def replaces_nothing(where: str, spark: SparkSession) -> bool:
+def replaces_nothing(where: Where) -> bool:
     """Whether the predicate is true of no row whatever it holds, such as `1 = 2`. As in Delta, the
     rows that are written need not keep it then."""
-    if not _is_constant(where, spark):
+    if not _is_constant(where):
         return False
-    (row,) = spark.range(1).select(F.expr(where)).collect()
+    frame = where.spark.range(1)
+    (row,) = frame.select(where.over(frame)).collect()
     return row[0] is not True
 
 
-def rows_inside(where: str) -> Constraint:
-    """The condition that every row is one of those that are replaced."""
+def rows_inside(where: Where) -> Constraint:
+    """The condition that every row is one of those that are replaced; the current time in it is
+    that at which the rows are written, as of their own."""
     return Constraint(
         name="of replace_where",
-        expression=f"({where})",
-        condition=F.expr(where),
+        expression=f"({where.text})",
+        condition=where.column,
         error_class="DELTA_REPLACE_WHERE_MISMATCH",
         says="Written data does not conform to partial table overwrite condition or constraint",
     )
@@ -88,8 +83,7 @@ def rows_inside(where: str) -> Constraint:
 def replaced_rows(
     transaction: TransactionContent,
     layout: TableLayout,
-    where: str,
-    spark: SparkSession,
+    where: Where,
     passes: Passes,
 ) -> ReplacedRows:
     """Find what the predicate is true of, recorded as read; a Spark job runs where a file may hold
@@ -98,13 +92,13 @@ def replaced_rows(
     Raises `UnsupportedTable` where rows would have to be copied in a table whose change data feed
     is on, in which what is copied would pass for changed.
     """
-    candidates = transaction.filter_files(prunable(where, layout, spark))
+    spark = where.spark
+    candidates = transaction.filter_files(where.pruning(layout))
     if not candidates:
         return ReplacedRows(files=(), deleted=0, copied=0, kept=None)
     passes.scans(len(candidates))
-    instant = Instant(spark)
     rows = read_files_in(transaction, spark, candidates, located=True)
-    counts = _counts(rows, _is_true(where, rows, instant))
+    counts = _counts(rows, _is_true(where, rows))
     files = [candidates[number] for number in counts]
     deleted = sum(deleted for deleted, _ in counts.values())
     partly = [candidates[number] for number, (going, rows) in counts.items() if going < rows]
@@ -117,7 +111,7 @@ def replaced_rows(
             hint="replace whole partitions or files, or delete and append",
         )
     kept = read_files_in(transaction, spark, partly, with_ids=True)
-    kept = kept.where(~_is_true(where, kept, instant))
+    kept = kept.where(~_is_true(where, kept))
     copied = sum(rows - going for going, rows in counts.values())
     return ReplacedRows(files=files, deleted=deleted, copied=copied, kept=kept)
 
@@ -135,13 +129,9 @@ def conformed_with_kept(
     return rows.select("*", *none).union(conform(kept, layout, is_copy=True, beside=ids))
 
 
-def _is_true(where: str, rows: DataFrame, instant: Instant) -> Column:
-    """The predicate over these rows, false where it is null. Two jobs ask for it: both are answered
-    with the same current time, other than in Spark Connect, which shows no expressions."""
-    condition = F.expr(where)
-    if _is_classic(rows.sparkSession):
-        condition = Scope(rows, instant).condition(condition).column
-    return F.coalesce(condition, F.lit(False))
+def _is_true(where: Where, rows: DataFrame) -> Column:
+    """The predicate over these rows, false where it is null."""
+    return F.coalesce(where.over(rows), F.lit(False))
 
 
 def _counts(rows: DataFrame, is_true: Column) -> dict[int, tuple[int, int]]:
@@ -156,58 +146,38 @@ def _counts(rows: DataFrame, is_true: Column) -> dict[int, tuple[int, int]]:
     return {file: (going, size) for file, going, size in found if going}
 
 
-def _check_text(where: str, spark: SparkSession) -> None:
-    if not where.strip():
-        raise _refused("Cannot recognize the predicate ''")
-    if not _is_classic(spark):
+def _check(where: Where, schema: StructType) -> None:
+    frame = _without_rows(where, schema)
+    if not where.is_shown:
+        where.over(frame)
         return
-    try:
-        # In parentheses, because Spark takes a name behind a condition: `a = 1 AND` is `a = 1`.
-        parsed = spark._jsparkSession.sessionState().sqlParser().parseExpression(f"({where}\n)")
-    except ParseException as error:
-        text = f"Cannot recognize the predicate '{where}': {error.getMessage()}"
-        raise _refused(text) from error
-    if has_subquery(spark, parsed):
-        raise _refused(
-            f"the predicate {where!r} holds a subquery; expected a condition on a row's columns",
+    found = where.resolved(frame)
+    if has_subquery(where.spark, found.java):
+        raise refused(
+            f"the predicate {where.text!r} holds a subquery; expected a condition on a row's "
+            "columns",
             error_class="DELTA_UNSUPPORTED_SUBQUERY",
+        )
+    if not found.is_deterministic:
+        raise refused(
+            f"the predicate {where.text!r} is not deterministic; expected one that is true of the "
+            "same rows each time",
+            error_class="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
         )
 
 
-def _is_constant(where: str, spark: SparkSession) -> bool:
+def _is_constant(where: Where) -> bool:
+    return _is_over(where, StructType([]))
+
+
+def _is_over(where: Where, schema: StructType) -> bool:
+    """Whether the predicate is a condition over these columns."""
     try:
-        _resolve(where, spark, StructType([]))
+        where.over(_without_rows(where, schema))
     except InvalidRequest:
         return False
     return True
 
 
-def _check_deterministic(where: str, rows: DataFrame) -> None:
-    if not _is_classic(rows.sparkSession):
-        return
-    if not rows._jdf.queryExecution().analyzed().deterministic():
-        raise _refused(
-            f"the predicate {where!r} is not deterministic; expected one that is true of the same "
-            "rows each time",
-            error_class="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
-        )
-
-
-def _is_classic(spark: SparkSession) -> bool:
-    return getattr(spark, "_jsparkSession", None) is not None
-
-
-def _resolve(where: str, spark: SparkSession, schema: StructType) -> DataFrame:
-    """The rows of none of which the predicate is true. Raises `InvalidRequest` where the predicate
-    is no condition over these columns."""
-    try:
-        return spark.createDataFrame([], schema).where(F.expr(where))
-    except (AnalysisException, ParseException) as error:
-        text = f"the predicate {where!r} cannot be evaluated: {error.getMessage()}"
-        raise _refused(text) from error
-
-
-def _refused(detail: str, *, error_class: str | None = None) -> InvalidRequest:
-    return InvalidRequest(
-        detail, code=Code.INVALID_PREDICATE, definite=True, error_class=error_class
-    )
+def _without_rows(where: Where, schema: StructType) -> DataFrame:
+    return where.spark.createDataFrame([], schema)

@@ -5,6 +5,7 @@ from pyspark.sql import DataFrame
 
 from tidegate.spark.columns.conform import conform
 from tidegate.spark.data_files.staging import DataFiles, TransactionFolder
+from tidegate.spark.expressions.where import Where
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.values.identity import moved_marks, unnumbered
@@ -56,7 +57,7 @@ def write_replacing(
     transaction: TransactionContent,
     folder: TransactionFolder,
     df: DataFrame,
-    where: str,
+    where: Where,
     *,
     passes: Passes,
     options: FileOptions = AS_USUAL,
@@ -65,11 +66,11 @@ def write_replacing(
     true, with what has to be copied of the files that hold those. Raises as `write_rows` and
     `replaced_rows` do, and `InvalidRows` for a row for which the predicate is not true."""
     layout = folder.layout
-    if replaces_nothing(where, df.sparkSession):
+    if replaces_nothing(where):
         found = ReplacedRows(files=(), deleted=0, copied=0, kept=None)
         passes.writes_rows()
         return write_rows(transaction, folder, df, options), found
-    found = replaced_rows(transaction, layout, where, df.sparkSession, passes)
+    found = replaced_rows(transaction, layout, where, passes)
     conformed = conformed_with_kept(df, layout, found.kept, [rows_inside(where)])
     passes.writes_rows(f"rows in the place of those in {len(found.files)} files")
     return write_conformed(transaction, folder, df, conformed, options), found

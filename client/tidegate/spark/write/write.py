@@ -15,6 +15,8 @@ from tidegate.models import DataFile, Receipt
 from tidegate.spark.columns.schema_change import change_schema
 from tidegate.spark.data_files.staging import DataFiles, TransactionFolder, private_folder
 from tidegate.spark.errors import StorageError
+from tidegate.spark.expressions.resolution import recorded
+from tidegate.spark.expressions.where import Where
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.session_settings import with_session
 from tidegate.spark.tables.layout import TableLayout
@@ -185,12 +187,9 @@ def _overwrite(
     is_dynamic = chosen.is_dynamic and bool(layout.partition_columns)
     if is_dynamic:
         chosen.check_one_says_what(replace_where)
-    by_rows = (
-        None
-        if replace_where is None or is_over_partitions(replace_where, layout, df.sparkSession)
-        else replace_where
-    )
     spark = df.sparkSession
+    where = None if replace_where is None else Where.of(spark, replace_where)
+    by_rows = None if where is None or is_over_partitions(where, layout) else where
     with (
         Passes(spark, operation=_OPERATION, table=layout.name) as passes,
         private_folder(transaction, layout, spark) as folder,
@@ -206,11 +205,11 @@ def _overwrite(
             replaced = found.files
             metrics = found.metrics | {"numOutputRows": str(files.rows - found.copied)}
         else:
-            replaced = [] if is_dynamic else replaced_files(transaction, layout, df, replace_where)
+            replaced = [] if is_dynamic else replaced_files(transaction, layout, where)
             passes.writes_rows()
             files = write_rows(transaction, folder, df, chosen.files)
-            if replace_where is not None:
-                check_inside(files, layout, df, replace_where)
+            if where is not None:
+                check_inside(files, layout, where)
             if is_dynamic:
                 zone = session_zone(spark)
                 replaced = files_of_partitions(transaction, layout, files.adds, zone=zone)
@@ -263,7 +262,7 @@ def commit_write(
     partition_columns = list(transaction.metadata.partition_columns)
     parameters = {"mode": mode, "partitionBy": json.dumps(partition_columns)}
     if predicate is not None:
-        parameters["predicate"] = predicate
+        parameters["predicate"] = recorded(predicate)
     flags = {
         "canMergeSchema": options.merge_schema,
         "canOverwriteSchema": options.overwrite_schema,

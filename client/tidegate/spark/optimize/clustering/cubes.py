@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import msgspec
 
 from tidegate.models import DataFile
-from tidegate.spark.commands.pruning import statistics
 from tidegate.spark.commands.target import size_of
+from tidegate.spark.expressions.pruning import statistics
 from tidegate.spark.optimize.bins import Bin, packed
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.schema.column_paths import InvalidColumnPath, parse

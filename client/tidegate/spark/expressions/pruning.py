@@ -4,12 +4,13 @@ What cannot be said in them is left out. So the predicate that a transaction rec
 wherever the command's condition is, and never narrower than what was read.
 """
 
-import re
 from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
 
 from tidegate.models import DataFile
+from tidegate.spark.expressions.canonical import exact, implied
+from tidegate.spark.expressions.instant import is_current
 from tidegate.spark.expressions.resolution import (
     conjuncts,
     has_subquery,
@@ -18,48 +19,38 @@ from tidegate.spark.expressions.resolution import (
 )
 from tidegate.spark.storage.hadoop import JavaObject
 from tidegate.spark.tables.layout import TableLayout
-from tidegate.spark.tables.predicates import otherwise, prunable
+from tidegate.spark.tables.predicates import otherwise
 from tidegate_protocol.log.statistics import FileStatistics, InvalidStatistics
 from tidegate_protocol.scan.predicates import InvalidPredicate, parse_predicate
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LONGEST = 4_000
 """Characters of a predicate. The service reads a longer one for long, with the row locked."""
 
 
 def predicate_text(
-    spark: SparkSession, layout: TableLayout, alias: str, expressions: Iterable[JavaObject]
+    spark: SparkSession, layout: TableLayout, expression: JavaObject, *, longest: int = LONGEST
 ) -> str | None:
-    """What holds of every row of which all the expressions over the table are true, as the service
-    reads it; None where nothing can be said."""
-    parts = []
-    for expression in expressions:
-        for part in conjuncts(expression):
-            text = _text(spark, layout, alias, part)
-            if text is not None:
-                parts.append(text)
-    return joined(parts)
+    """What holds of every row of which the expression over the table is true, as the service reads
+    it; None where nothing can be said."""
+    texts = (text for part in fixed_parts(spark, expression) for text in implied(spark, part))
+    return joined((text for text in texts if _is_read(text, layout)), longest=longest)
 
 
-def joined(parts: Iterable[str]) -> str | None:
+def fixed_parts(spark: SparkSession, expression: JavaObject) -> list[JavaObject]:
+    """What the expression joins by AND, without the parts that may be another each time."""
+    if _is_fixed(spark, expression):
+        return [expression]
+    return [part for part in conjuncts(expression) if _is_fixed(spark, part)]
+
+
+def joined(parts: Iterable[str], *, longest: int = LONGEST) -> str | None:
     """The conditions in one, without those that would make it too long."""
     found = ""
     for part in parts:
-        text = f"{found} AND ({part})" if found else f"({part})"
-        if len(text) <= LONGEST:
+        text = f"{found} AND {part}" if found else part
+        if len(text) <= longest:
             found = text
     return found or None
-
-
-def without_alias(sql: str, alias: str) -> str:
-    """Catalyst's SQL text with the columns of one side by their own names."""
-    prefix = alias if _PLAIN.fullmatch(alias) else "`" + alias.replace("`", "``") + "`"
-    pattern = re.compile(
-        r"(?P<alias>(?<![\w.`])" + re.escape(prefix) + r"\.)"
-        r"|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`",
-        re.DOTALL,
-    )
-    return pattern.sub(lambda found: "" if found["alias"] else found[0], sql)
 
 
 def names_partitions_only(layout: TableLayout, expression: JavaObject) -> bool:
@@ -69,14 +60,15 @@ def names_partitions_only(layout: TableLayout, expression: JavaObject) -> bool:
 
 
 def wholly_matching(
-    spark: SparkSession, layout: TableLayout, where: str, files: Iterable[DataFile]
+    spark: SparkSession, layout: TableLayout, where: JavaObject, files: Iterable[DataFile]
 ) -> list[DataFile]:
     """The files of which partition values and statistics prove that `where`, the whole condition,
     is true of every row."""
-    if prunable(where, layout, spark) is None:
+    text = exact(spark, where) if _is_fixed(spark, where) else None
+    if text is None:
         return []
     try:
-        counter = otherwise(where, layout)
+        counter = otherwise(text, layout)
     except InvalidPredicate:
         return []
     return [
@@ -98,16 +90,19 @@ def statistics(file: DataFile) -> FileStatistics | None:
         return None
 
 
-def _text(
-    spark: SparkSession, layout: TableLayout, alias: str, expression: JavaObject
-) -> str | None:
-    if not expression.deterministic() or has_subquery(spark, expression):
-        return None
-    if has_user_function(spark, expression):
-        return None
-    sql = without_alias(str(expression.sql()), alias)
+def _is_fixed(spark: SparkSession, expression: JavaObject) -> bool:
+    """Whether the same row gives the same each time, now and in a job that runs later."""
+    return bool(
+        expression.deterministic()
+        and not has_subquery(spark, expression)
+        and not has_user_function(spark, expression)
+        and not is_current(spark, expression)
+    )
+
+
+def _is_read(text: str, layout: TableLayout) -> bool:
     try:
-        parse_predicate(sql, layout.schema, layout.partition_columns)
+        parse_predicate(text, layout.schema, layout.partition_columns)
     except InvalidPredicate:
-        return None
-    return prunable(sql, layout, spark)
+        return False
+    return True

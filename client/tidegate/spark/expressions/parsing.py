@@ -1,0 +1,37 @@
+"""SQL texts as the session reads them that they are of: its settings say what quotes and escapes
+are."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from tidegate.spark.errors import UnsupportedSession
+from tidegate.spark.expressions.resolution import column_of
+from tidegate.spark.storage.hadoop import JavaObject, active, jvm_of
+
+
+@contextmanager
+def parser_of(spark: SparkSession) -> Iterator[JavaObject]:
+    """Spark's parser, for calls in the block. Raises `UnsupportedSession` for a session of Spark
+    Connect."""
+    java = getattr(spark, "_jsparkSession", None)
+    if java is None:
+        raise UnsupportedSession(
+            "commands need a session with Spark's own driver, found one of Spark Connect"
+        )
+    with active(spark):
+        yield java.sessionState().sqlParser()
+
+
+def parsed(spark: SparkSession, text: str) -> Column:
+    """An expression, read once (`read_once`). Raises `ParseException`."""
+    # In parentheses, because Spark takes a name behind an expression: `a = 1 AND` is `a = 1`.
+    return read_once(spark, F.expr(f"({text}\n)"))
+
+
+def read_once(spark: SparkSession, column: Column) -> Column:
+    """The column with the texts in it read: words such as `TIMESTAMP 'now'` are the same time
+    wherever it is used. Raises `ParseException`."""
+    return column_of(jvm_of(spark), spark._jsparkSession.expression(column._jc))

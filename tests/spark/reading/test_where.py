@@ -1,0 +1,121 @@
+"""Predicates as their sessions read them, and the files that are looked at for them."""
+
+import pytest
+from pyspark.sql import functions as F
+
+from tests.spark.tables import overtake, rows
+from tidegate import InvalidRequest
+from tidegate.transaction_handle import TransactionHandle
+
+LONG = f"a IN ({', '.join(map(str, range(10**17, 10**17 + 3_500)))}, 1)"
+DEEP = f"{'NOT (' * 30}a > 1{')' * 30}"
+
+
+@pytest.fixture
+def far(session):
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    return session
+
+
+@pytest.fixture
+def days(spark, create):
+    """Rows of two days, at noon UTC, in files of their own."""
+    table = create("day date, at timestamp, updated bigint", "day")
+    for day in ("2026-01-01", "2026-01-02"):
+        one = f"SELECT DATE'{day}' day, TIMESTAMP'{day} 12:00:00+00:00' at, 1L updated"
+        table.append(spark.sql(one))
+    return table
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "day = '2026-01-02'",
+        "day > '2026-01-01 05:00:00'",
+        "year(day) = 2026 AND dayofmonth(day) = 2",
+        "at > '2026-01-02 00:00:00'",
+        "to_date(at) = '2026-01-02'",
+        "at BETWEEN '2026-01-02' AND '2026-01-03'",
+    ],
+)
+def test_one_file_is_looked_at_in_any_zone(far, days, where):
+    found = days.read(far, where)
+    assert len(found.inputFiles()) == 1
+    assert found.count() == 1
+
+
+@pytest.mark.parametrize("where", ["day = '2026-01-01'", "at < '2026-01-02' AND updated = 1"])
+def test_commands_of_two_days_both_land(far, lake, days, where):
+    mine, other = lake.table(days.id), lake.table(days.id)
+    overtake(mine, lambda: other.delete("day = '2026-01-02'", spark=far))
+    assert mine.delete(where, spark=far).receipt.rebased_over == 1
+
+
+def test_the_hour_that_there_is_twice(far, create):
+    table = create("at timestamp")
+    hours = ["2024-11-03 05:30:00", "2024-11-03 06:30:00"]
+    for hour in hours:
+        table.append(far.sql(f"SELECT TIMESTAMP'{hour}+00:00' at"))
+    for hour in hours:
+        where = f"at = TIMESTAMP'{hour}+00:00'"
+        found = table.read(far, where)
+        assert (found.count(), len(found.inputFiles())) == (1, 1)
+        assert table.delete(where, spark=far).deleted == 1
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        LONG,
+        DEEP,
+        "a = 1 -- the first",
+        "a /* of */ = 1",
+        "a between 0 and 1",
+        "a = 1 AND aggregate(array(a), 0L, (x, y) -> x + y) = 1",
+    ],
+    ids=["long", "deep", "line", "comment", "between", "lambda"],
+)
+def test_what_the_service_would_not_read(spark, create, where):
+    table = create("a bigint, b int")
+    table.append(spark.sql("SELECT * FROM VALUES (1L, 1), (NULL, 2), (500L, 3) AS t(a, b)"))
+    expected = [(500, 3)] if where == DEEP else [(1, 1)]
+    with table.transaction() as txn:
+        assert rows(txn.read(spark, where)) == expected
+    assert rows(table.read(spark, where)) == expected
+    table.overwrite(spark.createDataFrame(expected, "a bigint, b int"), replace_where=where)
+    assert table.delete(where, spark=spark).deleted == 1
+
+
+@pytest.mark.parametrize("where", ["a = 1 AND", "a = 1 b", "", "sum(a) = 1"])
+def test_what_is_no_condition(spark, create, where):
+    table = create("a int")
+    with pytest.raises(InvalidRequest, match="predicate"):
+        table.read(spark, where)
+    with pytest.raises(InvalidRequest, match="predicate"):
+        table.overwrite(spark.range(1).select(F.lit(1).alias("a")), replace_where=where)
+
+
+@pytest.mark.parametrize("command", ["delete", "overwrite"])
+def test_words_for_times_are_read_once(session, create, monkeypatch, command):
+    """A zone that changes while the command runs stands for midnight."""
+    zone = "spark.sql.session.timeZone"
+    session.conf.set(zone, "Pacific/Kiritimati")
+    table = create("day date, a int", "day")
+    days = session.sql("SELECT DATE'today' day, 1 a UNION ALL SELECT DATE'yesterday', 1")
+    table.append(days)
+    today, yesterday = days.collect()
+    asked = TransactionHandle.filter_files
+
+    def filter_files(*arguments):
+        found = asked(*arguments)
+        session.conf.set(zone, "Pacific/Pago_Pago")
+        return found
+
+    monkeypatch.setattr(TransactionHandle, "filter_files", filter_files)
+    if command == "delete":
+        table.delete("day = DATE'today'", spark=session)
+        assert rows(table.read(session)) == [yesterday]
+    else:
+        new = session.createDataFrame([(today.day, 2)], "day date, a int")
+        table.overwrite(new, replace_where="day = DATE'today'")
+        assert rows(table.read(session)) == [yesterday, (today.day, 2)]
