@@ -37,7 +37,7 @@ def texts(far):
         except AnalysisException:
             continue
         condition = plan.condition()
-        found[case] = (" AND ".join(implied(far, condition)), exact(far, condition))
+        found[case] = (" AND ".join(implied(far, condition, longest=4_000)), exact(far, condition))
     return found
 
 

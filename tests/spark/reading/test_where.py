@@ -4,7 +4,8 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.spark.tables import overtake, rows
-from tidegate import InvalidRequest
+from tidegate import ConcurrentAppendException, InvalidRequest
+from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.transaction_handle import TransactionHandle
 
 LONG = f"a IN ({', '.join(map(str, range(10**17, 10**17 + 3_500)))}, 1)"
@@ -95,8 +96,9 @@ def test_what_is_no_condition(spark, create, where):
         table.overwrite(spark.range(1).select(F.lit(1).alias("a")), replace_where=where)
 
 
+@pytest.mark.parametrize("word", ["'today'", "DATE'today'", "current_date()"])
 @pytest.mark.parametrize("command", ["delete", "overwrite"])
-def test_words_for_times_are_read_once(session, create, monkeypatch, command):
+def test_words_for_times_are_read_once(session, create, monkeypatch, command, word):
     """A zone that changes while the command runs stands for midnight."""
     zone = "spark.sql.session.timeZone"
     session.conf.set(zone, "Pacific/Kiritimati")
@@ -113,9 +115,71 @@ def test_words_for_times_are_read_once(session, create, monkeypatch, command):
 
     monkeypatch.setattr(TransactionHandle, "filter_files", filter_files)
     if command == "delete":
-        table.delete("day = DATE'today'", spark=session)
+        table.delete(f"day = {word}", spark=session)
         assert rows(table.read(session)) == [yesterday]
     else:
         new = session.createDataFrame([(today.day, 2)], "day date, a int")
-        table.overwrite(new, replace_where="day = DATE'today'")
+        table.overwrite(new, replace_where=f"day = {word}")
         assert rows(table.read(session)) == [yesterday, (today.day, 2)]
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_words_that_are_cast_to_times(session, create, ansi):
+    session.conf.set("spark.sql.ansi.enabled", ansi)
+    table = create("day date, at timestamp, k int", "day")
+    for day in ("today", "tomorrow"):
+        table.append(session.sql(f"SELECT DATE'{day}' day, TIMESTAMP'{day}' at, 1 k"))
+    for where in ("day > 'yesterday' AND k = 1", "at BETWEEN 'today' AND 'tomorrow'"):
+        assert table.read(session, where).count() == 2
+    source = session.sql("SELECT 1 k").alias("s")
+    merged = table.merge(source, "t.day = 'today' AND t.k = s.k", alias="t")
+    assert merged.whenNotMatchedInsert(values={"k": "9"}).execute().inserted == 0
+    new = session.sql("SELECT DATE'today' day, TIMESTAMP'today' at, 2 k")
+    table.overwrite(new, replace_where="day < 'tomorrow'")
+    assert sorted(row.k for row in table.read(session).collect()) == [1, 2]
+    assert table.delete("at < 'tomorrow'", spark=session).deleted == 1
+
+
+def test_what_cannot_be_computed_where_no_row_needs_it(spark, create):
+    table = create("p int, a int", "p")
+    table.append(spark.sql("SELECT 1 p, 1 a"))
+    for value in ("1/0", "CAST('x' AS INT)"):
+        assert table.delete(f"p = 2 AND a = {value}", spark=spark).deleted == 0
+
+
+def test_functions_that_are_written_in_sql(session, create):
+    session.sql("CREATE TEMPORARY FUNCTION above(x INT) RETURNS BOOLEAN RETURN x > 1")
+    table = create("a int")
+    table.append(session.sql("SELECT explode(array(1, 2)) a"))
+    assert rows(table.read(session, "above(a)")) == [(2,)]
+    with pytest.raises(InvalidRequest, match="SQL functions"):
+        table.overwrite(table.read(session), replace_where="above(a)")
+    with pytest.raises(InvalidCommand, match="SQL functions"):
+        table.delete("above(a)", spark=session)
+
+
+def test_columns_that_only_spark_has(spark, create):
+    table = create("a int")
+    table.append(spark.sql("SELECT 1 a"))
+    assert table.read(spark, "_metadata.file_size > 0").count() == 1
+
+
+def test_a_list_of_many_days_reads_their_range(session, lake, create):
+    table = create("day date, a int", "day")
+    days = "SELECT explode(sequence(DATE'2025-01-01', DATE'2026-01-01')) day"
+    listed = ", ".join(f"'{row.day}'" for row in session.sql(days).collect())
+    mine, other = lake.table(table.id), lake.table(table.id)
+    overtake(mine, lambda: other.append(session.sql("SELECT DATE'2026-01-02' day, 1 a")))
+    mine.overwrite(session.sql(f"{days}, 2 a LIMIT 3"), replace_where=f"day IN ({listed})")
+    overtake(mine, lambda: other.append(session.sql("SELECT DATE'2025-07-01' day, 1 a")))
+    with pytest.raises(ConcurrentAppendException):
+        mine.overwrite(session.sql(f"{days}, 2 a LIMIT 3"), replace_where=f"day IN ({listed})")
+
+
+def test_predicates_of_many_terms(spark, create):
+    table = create("a int, s string")
+    table.append(spark.sql("SELECT 1 a, '\u6f6e' s"))
+    many = " OR ".join(f"a = {a}" for a in range(1, 3500))
+    assert table.read(spark, many).count() == 1
+    wide = ", ".join(f"'{chr(0x4E00 + n) * 30}'" for n in range(550))
+    assert table.read(spark, f"s NOT IN ({wide}) AND s NOT IN ({wide}, 'x')").count() == 1

@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from pyroaring import BitMap64
-from pyspark.errors import ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.models import DataFile
 from tidegate.spark.commands.marking import positions_of
 from tidegate.spark.commands.target import Target
-from tidegate.spark.expressions.errors import of_spark, unsupported_subquery
-from tidegate.spark.expressions.parsing import read_once
+from tidegate.spark.expressions.errors import unsupported_subquery
 from tidegate.spark.expressions.pruning import (
     names_partitions_only,
     predicate_text,
@@ -27,16 +25,16 @@ from tidegate.spark.expressions.resolution import (
     row_condition,
 )
 from tidegate.spark.tables.places import FILE
+from tidegate.spark.tables.predicates import partitions_where
 
 _COUNT = "__tidegate_count"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowCondition:
-    """A condition over single rows of a target, as it was given and as it was resolved."""
+    """A condition over single rows of a target."""
 
     target: Target
-    given: Column
     resolved: Resolved
 
     @classmethod
@@ -44,20 +42,16 @@ class RowCondition:
         """The target is another one where a subquery reads the table as of an earlier version.
         Raises `InvalidCommand` for what is no condition over the table's rows."""
         scope = Scope(target.nothing, target.instant)
-        try:
-            given = read_once(target.spark, given)
-        except ParseException as error:
-            raise of_spark(error) from error
         resolved = row_condition(scope, given, operation=operation)
         if not has_only_exists(target.spark, resolved.java):
             raise unsupported_subquery(operation, resolved.shown)
         if not has_subquery(target.spark, resolved.java):
-            return cls(target=target, given=given, resolved=resolved)
+            return cls(target=target, resolved=resolved)
         begun = target.read_by(target.nothing.where(given))
         if begun is not target:
             scope = Scope(begun.nothing, begun.instant)
             resolved = row_condition(scope, given, operation=operation)
-        return cls(target=begun, given=given, resolved=resolved)
+        return cls(target=begun, resolved=resolved)
 
     @property
     def is_true(self) -> Column:
@@ -86,7 +80,7 @@ class RowCondition:
         files = target.transaction.filter_files(text)
         if not self.is_of_partitions:
             return files
-        return target.partitions_where(files, self.given)
+        return partitions_where(target.nothing, target.layout, files, self.resolved.column)
 
     def wholly(self, files: list[DataFile]) -> list[DataFile]:
         """Those of the files of which the log proves that it is true of every row."""

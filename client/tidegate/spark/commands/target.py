@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.active import check_none_active
 from tidegate.handle import TableHandle
@@ -17,14 +16,12 @@ from tidegate.spark.errors import StorageError
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.expressions.instant import Instant
 from tidegate.spark.expressions.pruning import statistics
-from tidegate.spark.expressions.resolution import Scope
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.read.rows import rows_of_files
 from tidegate.spark.storage.locations import StoredFile
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout
-from tidegate.spark.tables.plans import columns_of_table, own_reads
-from tidegate.spark.tables.predicates import partitions_matching
+from tidegate.spark.tables.plans import columns_of_table, own_reads, with_columns_of
 from tidegate.spark.tables.refusals import check_readable
 from tidegate.spark.values.identity import identity_columns
 from tidegate.spark.write.beginning import check_known, record
@@ -125,22 +122,7 @@ class Target:
         rows = rows_of_files(
             self.spark, self.layout, files, located=True, is_whole=True, with_ids=with_ids
         )
-        beside = rows.columns[len(self.layout.spark_schema.fields) :]
-        empty = self.nothing.select("*", *(F.lit(None).cast("long").alias(name) for name in beside))
-        # A union has the columns of its first part, and Spark's optimizer leaves only the second.
-        return empty.union(rows).alias(self.alias)
-
-    def partitions_where(self, files: Sequence[DataFile], condition: Column) -> list[DataFile]:
-        """The files in whose partitions a condition over partition columns is true."""
-        partitions = list({tuple(file.partition_values.items()): None for file in files})
-
-        def over(frame: DataFrame) -> Column:
-            return Scope(frame.alias(self.alias), self.instant).condition(condition).column
-
-        known = [dict(values) for values in partitions]
-        true = partitions_matching(known, self.layout, self.spark, over)
-        chosen = {values for values, is_true in zip(partitions, true, strict=True) if is_true}
-        return [file for file in files if tuple(file.partition_values.items()) in chosen]
+        return with_columns_of(self.nothing, rows).alias(self.alias)
 
     def records(self, files: Sequence[DataFile]) -> Mapping[str, int]:
         """How many rows of the table each file holds, by its path, from the log or else from its

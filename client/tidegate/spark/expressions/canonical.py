@@ -6,13 +6,14 @@ Catalyst's tree, with literals of one kind each. A part that has no such form is
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
 from tidegate.spark.expressions.catalyst import Node, flat, tree_of
+from tidegate.spark.expressions.resolution import conjuncts
 from tidegate.spark.storage.hadoop import JavaObject
 from tidegate.spark.tables.zones import is_utc
 
@@ -53,10 +54,15 @@ _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-def implied(spark: SparkSession, expression: JavaObject) -> list[str]:
-    """Conditions each of which is true wherever the resolved expression is."""
-    tree = _Tree.of(spark, expression)
-    return [] if tree is None else tree.parts(tree.root)
+def implied(spark: SparkSession, expression: JavaObject, *, longest: int) -> list[str]:
+    """Conditions each of which is true wherever the resolved expression is. A list that would have
+    more than so many bytes is the range of its values."""
+    tree = _Tree.of(spark, expression, longest=longest)
+    if tree is not None:
+        return tree.parts(tree.root)
+    # What has no tree may be one part of many.
+    trees = (_Tree.of(spark, part, longest=longest) for part in conjuncts(expression))
+    return [text for each in trees if each is not None for text in each.parts(each.root)]
 
 
 def exact(spark: SparkSession, expression: JavaObject) -> str | None:
@@ -116,16 +122,17 @@ class _Value:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tree:
     """A resolved condition. `computes` is whether sums may be written: those of `try_add` look like
-    others in it."""
+    others in it. `longest` is that of `implied`."""
 
     root: Node
     computes: bool
+    longest: int
 
     @classmethod
-    def of(cls, spark: SparkSession, expression: JavaObject) -> Self | None:
+    def of(cls, spark: SparkSession, expression: JavaObject, *, longest: int = 0) -> Self | None:
         root = tree_of(spark, expression)
         computes = "try_" not in str(expression.sql()).lower()
-        return None if root is None else cls(root=root, computes=computes)
+        return None if root is None else cls(root=root, computes=computes, longest=longest)
 
     def parts(self, node: Node) -> list[str]:
         """Of AND: those that have a form, or that something with a form follows from."""
@@ -154,7 +161,9 @@ class _Tree:
             word = "NULL" if node.kind == "IsNull" else "NOT NULL"
             return None if value is None else f"({value.text} IS {word})"
         if node.kind in (*_COMPARISONS, "In"):
-            return _comparison(node, values)
+            text = _comparison(node, values)
+            is_short = text is None or is_exact or len(text.encode()) <= self.longest
+            return text if is_short else _range(node, values)
         found = self._value(node, depth)
         return None if found is None or found.type != "boolean" else found.text
 
@@ -202,6 +211,24 @@ def _comparison(node: Node, values: Sequence[_Value | None]) -> str | None:
         case "StartsWith":
             return f"startswith({first}, {others[0]})"
     return f"({first} {_COMPARISONS[node.kind]} {others[0]})"
+
+
+def _range(node: Node, values: Sequence[_Value | None]) -> str | None:
+    """What follows from a list of literals of an ordered type."""
+    value, listed = values[0], node.children[1:]
+    if value is None or value.type not in (*_INTEGRAL, "date", "string"):
+        return None
+    if any(each.kind != "Literal" for each in listed):
+        return None
+    known = [each.fields["value"] for each in listed if each.fields["value"] is not None]
+    if not known:
+        return None
+    order: Callable[[str], int | bytes] = int if value.type in _INTEGRAL else str.encode
+    bounds = (literal(value.type, each) for each in (min(known, key=order), max(known, key=order)))
+    low, high = bounds
+    if low is None or high is None:
+        return None
+    return f"({value.text} >= {low} AND {value.text} <= {high})"
 
 
 def _of_literal(node: Node) -> _Value | None:

@@ -40,22 +40,31 @@ class Node:
 def tree_of(spark: SparkSession, expression: JavaObject) -> Node | None:
     """A condition as Spark's optimizer has it: without casts of columns where it can do without,
     with literals in the place of what names no column. None where parts of it are computed
-    beforehand, once for several uses, or are of classes that Catalyst cannot describe."""
+    beforehand, once for several uses, where one cannot be, or is of a class that Catalyst cannot
+    describe."""
     jvm = jvm_of(spark)
-    nothing = java_class(jvm, f"{_LOGICAL}.OneRowRelation")()
-    plan = java_class(jvm, f"{_LOGICAL}.Filter")(expression, nothing)
-    with active(spark):
-        for rule in _RULES:
-            plan = java_class(jvm, f"{_OPTIMIZER}.{rule}").apply(plan)
-    if not plan.child().fastEquals(nothing):
-        return None
-    found = plan.condition()
+    alone = plan_of(spark, expression)
     try:
+        with active(spark):
+            plan = alone
+            for rule in _RULES:
+                plan = java_class(jvm, f"{_OPTIMIZER}.{rule}").apply(plan)
+        if not plan.child().fastEquals(alone.child()):
+            return None
+        found = plan.condition()
         nodes = json.loads(found.toJSON())
     except (Py4JJavaError, PySparkException):
+        # Spark raises the same where a row needs the value.
         return None
     _write_times(nodes, found, in_utc=is_utc(session_zone(spark)))
     return _assembled(nodes)
+
+
+def plan_of(spark: SparkSession, expression: JavaObject) -> JavaObject:
+    """A plan that holds the condition, for Spark's rules, which are about plans."""
+    jvm = jvm_of(spark)
+    nothing = java_class(jvm, f"{_LOGICAL}.OneRowRelation")()
+    return java_class(jvm, f"{_LOGICAL}.Filter")(expression, nothing)
 
 
 def flat(node: Node, kind: str) -> Iterator[Node]:

@@ -67,6 +67,12 @@ class Instant:
         return java_class(jvm_of(self._spark), name).apply(plan)
 
 
+def with_words(spark: SparkSession, plan: JavaObject) -> JavaObject:
+    """A plan with literals in the place of words for times, such as `'today'`, that are cast to
+    times."""
+    return java_class(jvm_of(spark), f"{_CATALYST}.optimizer.SpecialDatetimeValues").apply(plan)
+
+
 def is_current(spark: SparkSession, tree: JavaObject) -> bool:
     """Whether an expression or plan holds a function of the current time, user or namespace."""
     return contains(spark, tree, "CURRENT_LIKE")

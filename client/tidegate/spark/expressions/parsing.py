@@ -26,12 +26,8 @@ def parser_of(spark: SparkSession) -> Iterator[JavaObject]:
 
 
 def parsed(spark: SparkSession, text: str) -> Column:
-    """An expression, read once (`read_once`). Raises `ParseException`."""
+    """An expression, read once: words such as `TIMESTAMP 'now'` are the same time wherever the
+    column is used. Raises `ParseException`."""
     # In parentheses, because Spark takes a name behind an expression: `a = 1 AND` is `a = 1`.
-    return read_once(spark, F.expr(f"({text}\n)"))
-
-
-def read_once(spark: SparkSession, column: Column) -> Column:
-    """The column with the texts in it read: words such as `TIMESTAMP 'now'` are the same time
-    wherever it is used. Raises `ParseException`."""
-    return column_of(jvm_of(spark), spark._jsparkSession.expression(column._jc))
+    given = F.expr(f"({text}\n)")
+    return column_of(jvm_of(spark), spark._jsparkSession.expression(given._jc))

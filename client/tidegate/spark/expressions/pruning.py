@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from tidegate.models import DataFile
 from tidegate.spark.expressions.canonical import exact, implied
-from tidegate.spark.expressions.instant import is_current
+from tidegate.spark.expressions.catalyst import plan_of
+from tidegate.spark.expressions.instant import contains, is_current, with_words
 from tidegate.spark.expressions.resolution import (
     conjuncts,
     has_subquery,
@@ -24,7 +25,7 @@ from tidegate_protocol.log.statistics import FileStatistics, InvalidStatistics
 from tidegate_protocol.scan.predicates import InvalidPredicate, parse_predicate
 
 LONGEST = 4_000
-"""Characters of a predicate. The service reads a longer one for long, with the row locked."""
+"""Bytes of a predicate. The service reads a longer one for long, with the row locked."""
 
 
 def predicate_text(
@@ -32,7 +33,11 @@ def predicate_text(
 ) -> str | None:
     """What holds of every row of which the expression over the table is true, as the service reads
     it; None where nothing can be said."""
-    texts = (text for part in fixed_parts(spark, expression) for text in implied(spark, part))
+    texts = (
+        text
+        for part in fixed_parts(spark, expression)
+        for text in implied(spark, part, longest=longest)
+    )
     return joined((text for text in texts if _is_read(text, layout)), longest=longest)
 
 
@@ -48,7 +53,7 @@ def joined(parts: Iterable[str], *, longest: int = LONGEST) -> str | None:
     found = ""
     for part in parts:
         text = f"{found} AND {part}" if found else part
-        if len(text) <= longest:
+        if len(text.encode()) <= longest:
             found = text
     return found or None
 
@@ -97,7 +102,15 @@ def _is_fixed(spark: SparkSession, expression: JavaObject) -> bool:
         and not has_subquery(spark, expression)
         and not has_user_function(spark, expression)
         and not is_current(spark, expression)
+        and not _has_words(spark, expression)
     )
+
+
+def _has_words(spark: SparkSession, expression: JavaObject) -> bool:
+    if not contains(spark, expression, "CAST"):
+        return False
+    plan = plan_of(spark, expression)
+    return not with_words(spark, plan).fastEquals(plan)
 
 
 def _is_read(text: str, layout: TableLayout) -> bool:

@@ -14,7 +14,7 @@ from pyspark.sql.types import BooleanType, DataType
 
 from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.expressions.errors import InvalidCommand, of_spark
-from tidegate.spark.expressions.instant import Instant, contains, is_current
+from tidegate.spark.expressions.instant import Instant, contains, is_current, with_words
 from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
 
 _SHOWN = 300
@@ -99,6 +99,8 @@ class Scope:
         if plan.getClass().getSimpleName() != "Project":
             raise _not_of_a_row(str(columns[0]))
         spark = self.frame.sparkSession
+        if self._instant is not None:
+            plan = with_words(spark, plan)
         has_time = is_current(spark, plan)
         values = plan.projectList()
         make = column_maker(self._jvm)
@@ -122,9 +124,17 @@ class Scope:
 
     def condition(self, column: Column) -> Resolved:
         """The condition, in which subqueries may be. Raises what Spark raises, also for one that is
-        no boolean."""
-        filtered = self.frame.where(column)
-        java = filtered._jdf.queryExecution().analyzed().condition()
+        no boolean, and `InvalidCommand` for a function that is written in SQL."""
+        plan = self.frame.where(column)._jdf.queryExecution().analyzed()
+        if plan.getClass().getSimpleName() != "Filter":
+            raise InvalidCommand(
+                "UNSUPPORTED_EXPR_FOR_OPERATOR",
+                f"User-defined SQL functions are not supported in a condition ({column})",
+                hint="write the function's expression instead",
+            )
+        if self._instant is not None:
+            plan = with_words(self.frame.sparkSession, plan)
+        java = plan.condition()
         java = java if self._instant is None else self._instant.fixed(java)
         return Resolved(column=column_of(self._jvm, java), data_type=BooleanType(), java=java)
 

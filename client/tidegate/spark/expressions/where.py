@@ -1,4 +1,4 @@
-"""A predicate over a table's rows that was given as text, as `where` and `replace_where` are."""
+"""Predicates over a table's rows that are given as text: the `where` of a read, `replace_where`."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from tidegate.errors import InvalidRequest
 from tidegate.spark.expressions.instant import Instant
 from tidegate.spark.expressions.parsing import parsed
-from tidegate.spark.expressions.pruning import LONGEST, predicate_text
+from tidegate.spark.expressions.pruning import predicate_text
 from tidegate.spark.expressions.resolution import Resolved, Scope
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.plans import columns_of_table
@@ -18,65 +18,83 @@ from tidegate_protocol.base.problems import Code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Where:
-    """The text and what it was read as, once, in the session that it is of: `TIMESTAMP 'now'` is
-    the same wherever it is asked for. `instant` is the time that `current_timestamp()` is `over`
-    rows."""
+class ReadPredicate:
+    """What the rows of a read are filtered by, in a job that runs later. `column` is the text, read
+    once."""
 
     text: str
     spark: SparkSession
     column: Column
-    instant: Instant
 
     @classmethod
     def of(cls, spark: SparkSession, text: str) -> Self:
         """Raises `InvalidRequest` for text that is no expression of SQL."""
-        try:
-            column = parsed(spark, text) if _is_classic(spark) else F.expr(text)
-        except AnalysisException as error:
-            raise refused(
-                f"Cannot recognize the predicate {text!r}: {error.getMessage()}"
-            ) from error
-        return cls(text=text, spark=spark, column=column, instant=Instant(spark))
+        return cls(text=text, spark=spark, column=_read(spark, text))
 
-    @property
-    def is_shown(self) -> bool:
-        """Whether the session shows what it has resolved: one of Spark Connect does not."""
-        return _is_classic(self.spark)
-
-    def resolved(self, frame: DataFrame, *, runs_later: bool = False) -> Resolved:
-        """The condition over a DataFrame's columns. Raises `InvalidRequest` for what is none."""
-        try:
-            return Scope(frame, None if runs_later else self.instant).condition(self.column)
-        except AnalysisException as error:
-            raise self.not_evaluated(error) from error
-
-    def over(self, frame: DataFrame) -> Column:
-        """As `resolved`, in any session: a column of the DataFrame."""
-        if self.is_shown:
-            return self.resolved(frame).column
-        try:
-            # Connect resolves what it is asked for.
-            frame.where(self.column).schema  # noqa: B018
-        except AnalysisException as error:
-            raise self.not_evaluated(error) from error
-        return self.column
-
-    def pruning(
-        self, layout: TableLayout, *, runs_later: bool = False, longest: int = LONGEST
-    ) -> str | None:
+    def pruning(self, layout: TableLayout, *, longest: int) -> str | None:
         """What the service prunes the table's files by (`predicate_text`); None where that is
-        nothing, as it always is in Spark Connect. Where the job `runs_later`, a current time is
-        that at which it does. Raises `InvalidRequest` for what is no condition over the table's
-        columns."""
-        if not self.is_shown:
+        nothing, as it always is in Spark Connect."""
+        if not _is_classic(self.spark):
             return None
-        condition = self.resolved(columns_of_table(self.spark, layout), runs_later=runs_later)
+        scope = Scope(columns_of_table(self.spark, layout), None)
+        try:
+            condition = scope.condition(self.column)
+        except AnalysisException:
+            # Of more than the table's columns, such as `_metadata`, or of none: `rows` tells.
+            return None
         return predicate_text(self.spark, layout, condition.java, longest=longest)
 
-    def not_evaluated(self, error: PySparkException) -> InvalidRequest:
+    def rows(self, df: DataFrame) -> DataFrame:
+        """Those of which it is true. Raises `InvalidRequest` for what is no condition over them."""
+        return _where(df, self.column, self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReplacePredicate:
+    """What a write replaces the rows of. `condition` is the text as resolved over `columns`, the
+    table's without rows, so that all jobs of a write ask the same; `given` is the text, read once,
+    and `resolved` is None in Spark Connect, where `condition` is resolved by each job."""
+
+    text: str
+    spark: SparkSession
+    columns: DataFrame
+    given: Column
+    condition: Column
+    resolved: Resolved | None
+
+    @classmethod
+    def of(cls, spark: SparkSession, text: str, layout: TableLayout) -> Self:
+        """Raises `InvalidRequest` for text that is no condition over the table's columns."""
+        given = _read(spark, text)
+        if not _is_classic(spark):
+            columns = spark.createDataFrame([], layout.spark_schema)
+            _where(columns, given, text)
+            return cls(
+                text=text, spark=spark, columns=columns, given=given, condition=given, resolved=None
+            )
+        columns = columns_of_table(spark, layout)
+        try:
+            resolved = Scope(columns, Instant(spark)).condition(given)
+        except AnalysisException as error:
+            raise _not_evaluated(text, error) from error
+        return cls(
+            text=text,
+            spark=spark,
+            columns=columns,
+            given=given,
+            condition=resolved.column,
+            resolved=resolved,
+        )
+
+    def pruning(self, layout: TableLayout) -> str | None:
+        """As that of a `ReadPredicate`."""
+        if self.resolved is None:
+            return None
+        return predicate_text(self.spark, layout, self.resolved.java)
+
+    def refusal(self, error: PySparkException) -> InvalidRequest:
         """The error for rows over which Spark cannot evaluate it."""
-        return refused(f"the predicate {self.text!r} cannot be evaluated: {error.getMessage()}")
+        return _not_evaluated(self.text, error)
 
 
 def refused(detail: str, *, error_class: str | None = None) -> InvalidRequest:
@@ -84,6 +102,27 @@ def refused(detail: str, *, error_class: str | None = None) -> InvalidRequest:
     return InvalidRequest(
         detail, code=Code.INVALID_PREDICATE, definite=True, error_class=error_class
     )
+
+
+def _read(spark: SparkSession, text: str) -> Column:
+    try:
+        return parsed(spark, text) if _is_classic(spark) else F.expr(text)
+    except AnalysisException as error:
+        raise refused(f"Cannot recognize the predicate {text!r}: {error.getMessage()}") from error
+
+
+def _where(df: DataFrame, condition: Column, text: str) -> DataFrame:
+    try:
+        found = df.where(condition)
+        # Connect resolves what it is asked for.
+        found.schema  # noqa: B018
+    except AnalysisException as error:
+        raise _not_evaluated(text, error) from error
+    return found
+
+
+def _not_evaluated(text: str, error: PySparkException) -> InvalidRequest:
+    return refused(f"the predicate {text!r} cannot be evaluated: {error.getMessage()}")
 
 
 def _is_classic(spark: SparkSession) -> bool:

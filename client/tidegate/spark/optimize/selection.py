@@ -25,12 +25,14 @@ from tidegate.spark.optimize.settings import CHECK_STATISTICS
 from tidegate.spark.storage.hadoop import JavaObject, jvm_of
 from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.predicates import partitions_where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionFilter:
     """Conditions over partition columns, all of which have to be true; none for all partitions.
-    `shown` is how Delta's history has them, `pruning` what the service reads of them."""
+    They are resolved over the target's columns; `shown` is how Delta's history has them, `pruning`
+    what the service reads of them."""
 
     conditions: tuple[Column, ...]
     shown: tuple[str, ...]
@@ -43,20 +45,20 @@ class PartitionFilter:
         for expression in parsed:
             _check_partitions_only(target, expression)
         scope = Scope(target.nothing, target.instant)
-        conditions = [column_of(jvm_of(target.spark), each) for each in parsed]
-        resolved = [row_condition(scope, each, operation=operation) for each in conditions]
+        given = (column_of(jvm_of(target.spark), each) for each in parsed)
+        resolved = [row_condition(scope, each, operation=operation) for each in given]
         known = (predicate_text(target.spark, target.layout, each.java) for each in resolved)
         return cls(
-            conditions=tuple(conditions),
+            conditions=tuple(each.column for each in resolved),
             shown=tuple(str(expression.toString()) for expression in parsed),
             pruning=joined(text for text in known if text is not None),
         )
 
     def files(self, target: Target) -> list[DataFile]:
-        """The live files of its partitions at the target's version."""
+        """The live files of its partitions at the version of the target that it is of."""
         found = self.around(target.transaction.table, target.transaction.read_version)
         for condition in self.conditions:
-            found = target.partitions_where(found, condition)
+            found = partitions_where(target.nothing, target.layout, found, condition)
         return found
 
     def around(self, table: TableHandle, version: int) -> list[DataFile]:

@@ -11,7 +11,7 @@ from tidegate.handle import TableHandle
 from tidegate.models import DataFile
 from tidegate.spark.application import table_of
 from tidegate.spark.expressions.pruning import LONGEST
-from tidegate.spark.expressions.where import Where
+from tidegate.spark.expressions.where import ReadPredicate
 from tidegate.spark.read.rows import rows_of_files
 from tidegate.spark.read.times import milliseconds_of
 from tidegate.spark.tables.layout import Reading, TableLayout
@@ -19,8 +19,9 @@ from tidegate.spark.tables.refusals import check_readable
 from tidegate.transaction_content import TransactionContent
 from tidegate_protocol.log.actions import Protocol
 
-_LONGEST_UNRECORDED = 60_000
-"""Characters of a predicate that no transaction records; the service reads 64 KiB."""
+_LONGEST_UNRECORDED = 20_000
+"""Bytes of a predicate that no transaction records. The service reads 64 KiB, and 16,384 terms,
+which are no shorter than two characters."""
 
 
 def read(
@@ -51,19 +52,15 @@ def read(
         return read_in(active, spark, where=where)
     table = table_of(table, spark)
     at = None if timestamp is None else milliseconds_of(timestamp, spark)
-    wanted = None if where is None else Where.of(spark, where)
+    wanted = None if where is None else ReadPredicate.of(spark, where)
     # The columns say what a predicate means: the first scan with one asks for them alone.
     scan = table.scan(None if wanted is None else "false", version=version, timestamp=at)
     layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
-    pruned = (
-        None
-        if wanted is None
-        else wanted.pruning(layout, runs_later=True, longest=_LONGEST_UNRECORDED)
-    )
+    pruned = None if wanted is None else wanted.pruning(layout, longest=_LONGEST_UNRECORDED)
     if wanted is not None:
         scan = table.scan(pruned, version=scan.version)
     is_of_now = version is None and timestamp is None
-    recorded = pruned if pruned is not None and len(pruned) <= LONGEST else None
+    recorded = pruned if pruned is not None and len(pruned.encode()) <= LONGEST else None
     reading = Reading(version=scan.version, where=recorded) if is_of_now else Reading(version=None)
     layout = replace(layout, reading=reading)
     return _frame(spark, layout, scan.protocol, scan.files, where=wanted)
@@ -81,8 +78,8 @@ def read_in(
     transaction.table = table_of(transaction.table, spark)
     head = transaction.head
     layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
-    wanted = None if where is None else Where.of(spark, where)
-    pruned = None if wanted is None else wanted.pruning(layout, runs_later=True)
+    wanted = None if where is None else ReadPredicate.of(spark, where)
+    pruned = None if wanted is None else wanted.pruning(layout, longest=LONGEST)
     files = transaction.filter_files(pruned)
     layout = replace(layout, reading=Reading(version=head.version, where=pruned))
     return _frame(spark, layout, head.protocol, files, where=wanted, is_whole=True)
@@ -113,9 +110,9 @@ def _frame(
     protocol: Protocol,
     files: Sequence[DataFile],
     *,
-    where: Where | None,
+    where: ReadPredicate | None,
     is_whole: bool = False,
 ) -> DataFrame:
     check_readable(layout, protocol)
     selected = rows_of_files(spark, layout, files, is_whole=is_whole)
-    return selected if where is None else selected.where(where.column)
+    return selected if where is None else where.rows(selected)

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructField, StructType
 
 from tidegate.spark.errors import UnsupportedSession, UnsupportedTable
@@ -86,6 +87,15 @@ def columns_of_table(spark: SparkSession, layout: TableLayout) -> DataFrame:
         for field in as_nullable(layout.spark_schema).fields
     ]
     return no_rows_at_all(spark, StructType(fields))
+
+
+def with_columns_of(columns: DataFrame, rows: DataFrame) -> DataFrame:
+    """The rows of a table, and what numbers they have beside its columns, with the very columns
+    that `columns` has, of which what was resolved over it holds."""
+    beside = rows.columns[len(columns.columns) :]
+    empty = columns.select("*", *(F.lit(None).cast("long").alias(name) for name in beside))
+    # A union has the columns of its first part, and Spark's optimizer leaves only the second.
+    return empty.union(rows)
 
 
 def _text(root: str, reading: Reading) -> str:

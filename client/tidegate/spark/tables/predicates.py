@@ -4,19 +4,21 @@ The data source has no session where it commits: it takes what says the same in 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidegate.errors import InvalidRequest
+from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.mapping import as_column
 from tidegate.spark.tables.partitions import typed_partitions
+from tidegate.spark.tables.plans import with_columns_of
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.actions import PartitionValues
+from tidegate_protocol.log.actions import Add, PartitionValues
 from tidegate_protocol.scan.predicates import InvalidPredicate, Predicate, parse_predicate
 from tidegate_protocol.schema.data_types import TIMESTAMP
 
@@ -24,28 +26,28 @@ _WORD = re.compile(r"\w+")
 _POSITION = "__tidegate_position"
 
 
-def partitions_matching(
-    partitions: Sequence[PartitionValues],
-    layout: TableLayout,
-    spark: SparkSession,
-    condition: Callable[[DataFrame], Column],
-) -> list[bool]:
-    """For each of the given partition values, whether a condition is true there, by Spark's own
-    judgement. It is asked for over a DataFrame of the partition columns."""
+def partitions_where(
+    columns: DataFrame, layout: TableLayout, files: Sequence[Add], condition: Column
+) -> list[Add]:
+    """The files in whose partitions a condition is true, by Spark's own judgement; it is resolved
+    over `columns`, the table's, and names partition columns alone."""
+    partitions = list({tuple(file.partition_values.items()): None for file in files})
     if not partitions:
         return []
-    arrays = typed_partitions(layout.physical, partitions)
-    typed = dict(zip(layout.partition_columns, arrays.values(), strict=True))
-    positions = spark.range(len(partitions)).coalesce(1).withColumnRenamed("id", _POSITION)
-    position = F.col(_POSITION)
+    arrays = typed_partitions(layout.physical, [dict(values) for values in partitions])
+    numbers = columns.sparkSession.range(len(partitions)).coalesce(1)
+    number = F.col("id").cast("int")
     values = (
-        as_column(F.get(array, position.cast("int")), layout.spark_schema[name])
-        for name, array in typed.items()
+        as_column(F.get(array, number), layout.spark_schema[name])
+        for name, array in zip(layout.partition_columns, arrays.values(), strict=True)
     )
-    frame = positions.select(position, *values)
-    true = frame.where(condition(frame)).select(_POSITION).collect()
-    matches = {row[0] for row in true}
-    return [number in matches for number in range(len(partitions))]
+    found = with_columns_of(
+        columns.select(*map(quoted, layout.partition_columns)),
+        numbers.select(*values, F.col("id").alias(_POSITION)),
+    )
+    true = {row[0] for row in found.where(condition).select(_POSITION).collect()}
+    chosen = {values for number, values in enumerate(partitions) if number in true}
+    return [file for file in files if tuple(file.partition_values.items()) in chosen]
 
 
 def otherwise(where: str, layout: TableLayout) -> Predicate:

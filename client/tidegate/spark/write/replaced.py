@@ -9,10 +9,10 @@ from tidegate.spark.data_files.staging import DataFiles
 from tidegate.spark.errors import InvalidRows
 from tidegate.spark.expressions.canonical import column_text, literal
 from tidegate.spark.expressions.pruning import LONGEST
-from tidegate.spark.expressions.where import Where
+from tidegate.spark.expressions.where import ReplacePredicate
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.partitions import canonical_text
-from tidegate.spark.tables.predicates import partitions_matching
+from tidegate.spark.tables.predicates import partitions_where
 from tidegate.transaction_content import TransactionContent
 from tidegate_protocol.log.actions import PartitionValues
 from tidegate_protocol.schema.data_types import (
@@ -29,24 +29,21 @@ from tidegate_protocol.schema.data_types import (
 
 
 def replaced_files(
-    transaction: TransactionContent, layout: TableLayout, where: Where | None
+    transaction: TransactionContent, layout: TableLayout, where: ReplacePredicate | None
 ) -> list[DataFile]:
     """The files to remove, recorded as read; `where` is over partition columns alone."""
     if where is None:
         return transaction.filter_files()
     files = transaction.filter_files(where.pruning(layout))
-    partitions = list({tuple(file.partition_values.items()): None for file in files})
-    matches = _matches([dict(values) for values in partitions], layout, where)
-    chosen = {values for values, match in zip(partitions, matches, strict=True) if match}
-    return [file for file in files if tuple(file.partition_values.items()) in chosen]
+    return _matching(files, layout, where)
 
 
-def check_inside(files: DataFiles, layout: TableLayout, where: Where) -> None:
+def check_inside(files: DataFiles, layout: TableLayout, where: ReplacePredicate) -> None:
     """Raise `InvalidRows` where a row lies in a partition for which the predicate is not true."""
-    partitions = [add.partition_values for add in files.adds]
-    for values, match in zip(partitions, _matches(partitions, layout, where), strict=True):
-        if not match:
-            raise outside(values, f"replace_where ({where.text})")
+    inside = {add.path for add in _matching(files.adds, layout, where)}
+    for add in files.adds:
+        if add.path not in inside:
+            raise outside(add.partition_values, f"replace_where ({where.text})")
 
 
 def outside(partition: PartitionValues, where: str) -> InvalidRows:
@@ -111,13 +108,13 @@ def _condition(values: Mapping[str, str | None], layout: TableLayout) -> str | N
     return " AND ".join(parts) or None
 
 
-def _matches(
-    partitions: Sequence[PartitionValues], layout: TableLayout, where: Where
-) -> list[bool]:
+def _matching(
+    files: Sequence[DataFile], layout: TableLayout, where: ReplacePredicate
+) -> list[DataFile]:
     try:
-        return partitions_matching(partitions, layout, where.spark, where.over)
+        return partitions_where(where.columns, layout, files, where.condition)
     except PySparkException as error:
-        raise where.not_evaluated(error) from error
+        raise where.refusal(error) from error
 
 
 def _literal(data_type: DataType, text: str) -> str | None:

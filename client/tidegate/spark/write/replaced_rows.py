@@ -8,21 +8,23 @@ does not rule out by their statistics.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
-from tidegate.errors import InvalidRequest
 from tidegate.models import DataFile
 from tidegate.spark.columns.conform import conform
 from tidegate.spark.columns.constraints import Constraint
 from tidegate.spark.errors import UnsupportedTable
-from tidegate.spark.expressions.resolution import has_subquery
-from tidegate.spark.expressions.where import Where, refused
+from tidegate.spark.expressions.pruning import names_partitions_only
+from tidegate.spark.expressions.resolution import has_subquery, names_of
+from tidegate.spark.expressions.where import ReplacePredicate, refused
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.read.read import read_files_in
+from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.places import FILE
+from tidegate.spark.tables.plans import with_columns_of
 from tidegate.spark.tables.row_ids import ids_among
 from tidegate.transaction_content import TransactionContent
 
@@ -44,37 +46,44 @@ class ReplacedRows:
         return {"numDeletedRows": str(self.deleted), "numCopiedRows": str(self.copied)}
 
 
-def is_over_partitions(where: Where, layout: TableLayout) -> bool:
+def is_over_partitions(where: ReplacePredicate, layout: TableLayout) -> bool:
     """Whether the predicate needs none but the table's partition columns, of which it needs some.
+    Raises `InvalidRequest` for one with a subquery, or that is not the same each time."""
+    if where.resolved is None:
+        partitions = where.columns.select(*map(quoted, layout.partition_columns))
+        return not _is_constant(where) and _is_over(where, partitions)
+    java = where.resolved.java
+    if has_subquery(where.spark, java):
+        raise refused(
+            f"the predicate {where.text!r} holds a subquery; expected a condition on a row's "
+            "columns",
+            error_class="DELTA_UNSUPPORTED_SUBQUERY",
+        )
+    if not where.resolved.is_deterministic:
+        raise refused(
+            f"the predicate {where.text!r} is not deterministic; expected one that is true of the "
+            "same rows each time",
+            error_class="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+        )
+    return not _is_constant(where) and names_partitions_only(layout, java)
 
-    Raises `InvalidRequest` for one that is no condition over a row's columns, or not the same each
-    time.
-    """
-    names = layout.partition_columns
-    schema = layout.spark_schema
-    _check(where, schema)
-    if not names or _is_constant(where):
-        return False
-    return _is_over(where, StructType([schema[name] for name in names]))
 
-
-def replaces_nothing(where: Where) -> bool:
+def replaces_nothing(where: ReplacePredicate) -> bool:
     """Whether the predicate is true of no row whatever it holds, such as `1 = 2`. As in Delta, the
     rows that are written need not keep it then."""
     if not _is_constant(where):
         return False
-    frame = where.spark.range(1)
-    (row,) = frame.select(where.over(frame)).collect()
+    (row,) = where.spark.range(1).select(where.condition).collect()
     return row[0] is not True
 
 
-def rows_inside(where: Where) -> Constraint:
+def rows_inside(where: ReplacePredicate) -> Constraint:
     """The condition that every row is one of those that are replaced; the current time in it is
     that at which the rows are written, as of their own."""
     return Constraint(
         name="of replace_where",
         expression=f"({where.text})",
-        condition=where.column,
+        condition=where.given,
         error_class="DELTA_REPLACE_WHERE_MISMATCH",
         says="Written data does not conform to partial table overwrite condition or constraint",
     )
@@ -83,7 +92,7 @@ def rows_inside(where: Where) -> Constraint:
 def replaced_rows(
     transaction: TransactionContent,
     layout: TableLayout,
-    where: Where,
+    where: ReplacePredicate,
     passes: Passes,
 ) -> ReplacedRows:
     """Find what the predicate is true of, recorded as read; a Spark job runs where a file may hold
@@ -97,8 +106,9 @@ def replaced_rows(
     if not candidates:
         return ReplacedRows(files=(), deleted=0, copied=0, kept=None)
     passes.scans(len(candidates))
+    is_true = F.coalesce(where.condition, F.lit(False))
     rows = read_files_in(transaction, spark, candidates, located=True)
-    counts = _counts(rows, _is_true(where, rows))
+    counts = _counts(with_columns_of(where.columns, rows), is_true)
     files = [candidates[number] for number in counts]
     deleted = sum(deleted for deleted, _ in counts.values())
     partly = [candidates[number] for number, (going, rows) in counts.items() if going < rows]
@@ -111,7 +121,7 @@ def replaced_rows(
             hint="replace whole partitions or files, or delete and append",
         )
     kept = read_files_in(transaction, spark, partly, with_ids=True)
-    kept = kept.where(~_is_true(where, kept))
+    kept = with_columns_of(where.columns, kept).where(~is_true)
     copied = sum(rows - going for going, rows in counts.values())
     return ReplacedRows(files=files, deleted=deleted, copied=copied, kept=kept)
 
@@ -129,11 +139,6 @@ def conformed_with_kept(
     return rows.select("*", *none).union(conform(kept, layout, is_copy=True, beside=ids))
 
 
-def _is_true(where: Where, rows: DataFrame) -> Column:
-    """The predicate over these rows, false where it is null."""
-    return F.coalesce(where.over(rows), F.lit(False))
-
-
 def _counts(rows: DataFrame, is_true: Column) -> dict[int, tuple[int, int]]:
     """Of how many rows of each file the condition is true, and how many it has, by the file's
     number; without the files where there are none."""
@@ -146,38 +151,17 @@ def _counts(rows: DataFrame, is_true: Column) -> dict[int, tuple[int, int]]:
     return {file: (going, size) for file, going, size in found if going}
 
 
-def _check(where: Where, schema: StructType) -> None:
-    frame = _without_rows(where, schema)
-    if not where.is_shown:
-        where.over(frame)
-        return
-    found = where.resolved(frame)
-    if has_subquery(where.spark, found.java):
-        raise refused(
-            f"the predicate {where.text!r} holds a subquery; expected a condition on a row's "
-            "columns",
-            error_class="DELTA_UNSUPPORTED_SUBQUERY",
-        )
-    if not found.is_deterministic:
-        raise refused(
-            f"the predicate {where.text!r} is not deterministic; expected one that is true of the "
-            "same rows each time",
-            error_class="INVALID_NON_DETERMINISTIC_EXPRESSIONS",
-        )
+def _is_constant(where: ReplacePredicate) -> bool:
+    if where.resolved is None:
+        return _is_over(where, where.spark.range(1).select())
+    return not names_of(where.resolved.java)
 
 
-def _is_constant(where: Where) -> bool:
-    return _is_over(where, StructType([]))
-
-
-def _is_over(where: Where, schema: StructType) -> bool:
-    """Whether the predicate is a condition over these columns."""
+def _is_over(where: ReplacePredicate, columns: DataFrame) -> bool:
+    """Whether the predicate is a condition over these columns, which Connect says where it is
+    asked."""
     try:
-        where.over(_without_rows(where, schema))
-    except InvalidRequest:
+        columns.where(where.condition).schema  # noqa: B018
+    except AnalysisException:
         return False
     return True
-
-
-def _without_rows(where: Where, schema: StructType) -> DataFrame:
-    return where.spark.createDataFrame([], schema)

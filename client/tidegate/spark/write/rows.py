@@ -5,7 +5,7 @@ from pyspark.sql import DataFrame
 
 from tidegate.spark.columns.conform import conform
 from tidegate.spark.data_files.staging import DataFiles, TransactionFolder
-from tidegate.spark.expressions.where import Where
+from tidegate.spark.expressions.where import ReplacePredicate
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.values.identity import moved_marks, unnumbered
@@ -57,7 +57,7 @@ def write_replacing(
     transaction: TransactionContent,
     folder: TransactionFolder,
     df: DataFrame,
-    where: Where,
+    where: ReplacePredicate,
     *,
     passes: Passes,
     options: FileOptions = AS_USUAL,

@@ -16,7 +16,7 @@ from tidegate.spark.columns.schema_change import change_schema
 from tidegate.spark.data_files.staging import DataFiles, TransactionFolder, private_folder
 from tidegate.spark.errors import StorageError
 from tidegate.spark.expressions.resolution import recorded
-from tidegate.spark.expressions.where import Where
+from tidegate.spark.expressions.where import ReplacePredicate
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.session_settings import with_session
 from tidegate.spark.tables.layout import TableLayout
@@ -188,7 +188,7 @@ def _overwrite(
     if is_dynamic:
         chosen.check_one_says_what(replace_where)
     spark = df.sparkSession
-    where = None if replace_where is None else Where.of(spark, replace_where)
+    where = None if replace_where is None else ReplacePredicate.of(spark, replace_where, layout)
     by_rows = None if where is None or is_over_partitions(where, layout) else where
     with (
         Passes(spark, operation=_OPERATION, table=layout.name) as passes,
