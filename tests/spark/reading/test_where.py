@@ -90,7 +90,9 @@ def test_what_the_service_would_not_read(spark, create, where):
 @pytest.mark.parametrize("where", ["a = 1 AND", "a = 1 b", "", "sum(a) = 1"])
 def test_what_is_no_condition(spark, create, where):
     table = create("a int")
-    with pytest.raises(InvalidRequest, match="predicate"):
+    with pytest.raises(
+        InvalidRequest, match=r"predicate[\s\S]*Next: give a condition of Spark SQL"
+    ):
         table.read(spark, where)
     with pytest.raises(InvalidRequest, match="predicate"):
         table.overwrite(spark.range(1).select(F.lit(1).alias("a")), replace_where=where)

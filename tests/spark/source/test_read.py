@@ -102,6 +102,14 @@ class TestReading:
         with pytest.raises(PySparkException):
             source.read(table).where("month = 6").collect()
 
+    def test_pushed_filters_of_any_length(self, session, create, source):
+        table = create("a bigint, s string")
+        table.append(session.sql("SELECT 1L a, 'x' s UNION ALL SELECT 2, 'x'"))
+        session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+        many = [1, *range(10**17, 10**17 + 3_500)]
+        read = source.read(table).where(F.col("a").isin(many)).where("s = 'x'")
+        assert rows(read) == [(1, "x")]
+
     def test_an_old_file_lacks_new_columns(self, session, create, source):
         table = create("a int")
         table.append(session.sql("SELECT 1 a"))

@@ -20,12 +20,9 @@ from tidegate.spark.expressions.resolution import (
 )
 from tidegate.spark.storage.hadoop import JavaObject
 from tidegate.spark.tables.layout import TableLayout
-from tidegate.spark.tables.predicates import otherwise
+from tidegate.spark.tables.predicates import LONGEST, joined, otherwise
 from tidegate_protocol.log.statistics import FileStatistics, InvalidStatistics
 from tidegate_protocol.scan.predicates import InvalidPredicate, parse_predicate
-
-LONGEST = 4_000
-"""Bytes of a predicate. The service reads a longer one for long, with the row locked."""
 
 
 def predicate_text(
@@ -46,16 +43,6 @@ def fixed_parts(spark: SparkSession, expression: JavaObject) -> list[JavaObject]
     if _is_fixed(spark, expression):
         return [expression]
     return [part for part in conjuncts(expression) if _is_fixed(spark, part)]
-
-
-def joined(parts: Iterable[str], *, longest: int = LONGEST) -> str | None:
-    """The conditions in one, without those that would make it too long."""
-    found = ""
-    for part in parts:
-        text = f"{found} AND {part}" if found else part
-        if len(text.encode()) <= longest:
-            found = text
-    return found or None
 
 
 def names_partitions_only(layout: TableLayout, expression: JavaObject) -> bool:

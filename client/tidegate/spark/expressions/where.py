@@ -100,7 +100,11 @@ class ReplacePredicate:
 def refused(detail: str, *, error_class: str | None = None) -> InvalidRequest:
     """The error for a predicate that cannot be used."""
     return InvalidRequest(
-        detail, code=Code.INVALID_PREDICATE, definite=True, error_class=error_class
+        detail,
+        code=Code.INVALID_PREDICATE,
+        hint="give a condition of Spark SQL over the table's columns",
+        definite=True,
+        error_class=error_class,
     )
 
 

@@ -25,7 +25,7 @@ from tidegate.spark.commands.outcome import (
 )
 from tidegate.spark.commands.target import Target, size_of
 from tidegate.spark.errors import InvalidRows, UnsupportedTable
-from tidegate.spark.expressions.pruning import fixed_parts, joined, predicate_text
+from tidegate.spark.expressions.pruning import fixed_parts, predicate_text
 from tidegate.spark.expressions.resolution import column_of, conjuncts
 from tidegate.spark.merge.clauses import Action, Merge, When
 from tidegate.spark.merge.identity_numbers import note_numbers, with_numbers
@@ -46,6 +46,7 @@ from tidegate.spark.session_settings import MERGE_SCHEMA
 from tidegate.spark.storage.hadoop import jvm_of
 from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.places import FILE, POSITION
+from tidegate.spark.tables.predicates import joined
 from tidegate.spark.write.files import writable_layout
 from tidegate.spark.write.idempotence import is_done
 from tidegate.spark.write.repeats import redone

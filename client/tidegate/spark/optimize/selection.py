@@ -14,7 +14,7 @@ from tidegate.spark.commands.target import Target
 from tidegate.spark.expressions.assignments import Path, UnknownColumn, name_parts, path_of
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.expressions.parsing import parser_of
-from tidegate.spark.expressions.pruning import joined, predicate_text
+from tidegate.spark.expressions.pruning import predicate_text
 from tidegate.spark.expressions.resolution import (
     Scope,
     column_of,
@@ -25,7 +25,7 @@ from tidegate.spark.optimize.settings import CHECK_STATISTICS
 from tidegate.spark.storage.hadoop import JavaObject, jvm_of
 from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.layout import TableLayout
-from tidegate.spark.tables.predicates import partitions_where
+from tidegate.spark.tables.predicates import joined, partitions_where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

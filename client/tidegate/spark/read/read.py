@@ -10,18 +10,14 @@ from tidegate.active import active_transaction
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile
 from tidegate.spark.application import table_of
-from tidegate.spark.expressions.pruning import LONGEST
 from tidegate.spark.expressions.where import ReadPredicate
 from tidegate.spark.read.rows import rows_of_files
 from tidegate.spark.read.times import milliseconds_of
 from tidegate.spark.tables.layout import Reading, TableLayout
+from tidegate.spark.tables.predicates import LONGEST, LONGEST_UNRECORDED
 from tidegate.spark.tables.refusals import check_readable
 from tidegate.transaction_content import TransactionContent
 from tidegate_protocol.log.actions import Protocol
-
-_LONGEST_UNRECORDED = 20_000
-"""Bytes of a predicate that no transaction records. The service reads 64 KiB, and 16,384 terms,
-which are no shorter than two characters."""
 
 
 def read(
@@ -56,7 +52,7 @@ def read(
     # The columns say what a predicate means: the first scan with one asks for them alone.
     scan = table.scan(None if wanted is None else "false", version=version, timestamp=at)
     layout = TableLayout.of(name=table.name, location=table.location, metadata=scan.metadata)
-    pruned = None if wanted is None else wanted.pruning(layout, longest=_LONGEST_UNRECORDED)
+    pruned = None if wanted is None else wanted.pruning(layout, longest=LONGEST_UNRECORDED)
     if wanted is not None:
         scan = table.scan(pruned, version=scan.version)
     is_of_now = version is None and timestamp is None

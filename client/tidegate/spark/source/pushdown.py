@@ -22,6 +22,8 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from tidegate.spark.tables.predicates import LONGEST_UNRECORDED, joined
+
 _COMPARISONS: dict[type[Filter], str] = {
     EqualTo: "=",
     EqualNullSafe: "<=>",
@@ -39,10 +41,10 @@ _PATTERNS: dict[type[Filter], str] = {
 
 
 def conjunction(filters: Iterable[Filter]) -> str | None:
-    """The filters that have a text, together; None where none has. The others only prune less:
-    Spark looks at every row again."""
-    texts = [text for text in map(_text, filters) if text is not None]
-    return " AND ".join(f"({text})" for text in texts) or None
+    """The filters that have a text, together, without those that would make it too long; None where
+    none is left. The others only prune less: Spark looks at every row again."""
+    texts = (text for text in map(_text, filters) if text is not None)
+    return joined((f"({text})" for text in texts), longest=LONGEST_UNRECORDED)
 
 
 def _text(filter_: Filter) -> str | None:

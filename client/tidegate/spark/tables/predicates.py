@@ -4,7 +4,7 @@ The data source has no session where it commits: it takes what says the same in 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -24,6 +24,21 @@ from tidegate_protocol.schema.data_types import TIMESTAMP
 
 _WORD = re.compile(r"\w+")
 _POSITION = "__tidegate_position"
+LONGEST = 4_000
+"""Bytes of a predicate. The service reads a longer one for long, with the row locked."""
+LONGEST_UNRECORDED = 20_000
+"""Bytes of one that no transaction records. The service reads 64 KiB, and 16,384 terms, which are
+no shorter than two characters."""
+
+
+def joined(parts: Iterable[str], *, longest: int = LONGEST) -> str | None:
+    """The conditions in one, without those that would make it too long."""
+    found = ""
+    for part in parts:
+        text = f"{found} AND {part}" if found else part
+        if len(text.encode()) <= longest:
+            found = text
+    return found or None
 
 
 def partitions_where(

@@ -8,11 +8,10 @@ from tidegate.models import DataFile
 from tidegate.spark.data_files.staging import DataFiles
 from tidegate.spark.errors import InvalidRows
 from tidegate.spark.expressions.canonical import column_text, literal
-from tidegate.spark.expressions.pruning import LONGEST
 from tidegate.spark.expressions.where import ReplacePredicate
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.partitions import canonical_text
-from tidegate.spark.tables.predicates import partitions_where
+from tidegate.spark.tables.predicates import LONGEST, partitions_where
 from tidegate.transaction_content import TransactionContent
 from tidegate_protocol.log.actions import PartitionValues
 from tidegate_protocol.schema.data_types import (
@@ -77,7 +76,7 @@ def files_of_partitions(
         return []
     texts = {_condition(values, layout) for values in partitions.values()}
     where = None if None in texts else " OR ".join(sorted(f"({text})" for text in texts))
-    if where is not None and len(where) > LONGEST:
+    if where is not None and len(where.encode()) > LONGEST:
         where = None
     files = transaction.filter_files(where)
     return [file for file in files if _key(file.partition_values, layout, zone) in partitions]
