@@ -2,6 +2,7 @@
 
 import pytest
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from tests.spark.tables import overtake, rows
 from tidegate import ConcurrentAppendException, InvalidRequest
@@ -131,8 +132,15 @@ def test_words_that_are_cast_to_times(session, create, ansi):
     table = create("day date, at timestamp, k int", "day")
     for day in ("today", "tomorrow"):
         table.append(session.sql(f"SELECT DATE'{day}' day, TIMESTAMP'{day}' at, 1 k"))
-    for where in ("day > 'yesterday' AND k = 1", "at BETWEEN 'today' AND 'tomorrow'"):
+    for where in (
+        "day > 'yesterday' AND k = 1",
+        "at BETWEEN 'today' AND 'tomorrow'",
+        "day >= nvl(NULL, 'today')",
+        "day >= try_cast('today' AS DATE)",
+        "NOT coalesce(at < nvl(NULL, 'today'), false)",
+    ):
         assert table.read(session, where).count() == 2
+    assert table.delete("NOT coalesce(at >= nvl(NULL, 'today'), false)", spark=session).deleted == 0
     source = session.sql("SELECT 1 k").alias("s")
     merged = table.merge(source, "t.day = 'today' AND t.k = s.k", alias="t")
     assert merged.whenNotMatchedInsert(values={"k": "9"}).execute().inserted == 0
@@ -185,3 +193,55 @@ def test_predicates_of_many_terms(spark, create):
     assert table.read(spark, many).count() == 1
     wide = ", ".join(f"'{chr(0x4E00 + n) * 30}'" for n in range(550))
     assert table.read(spark, f"s NOT IN ({wide}) AND s NOT IN ({wide}, 'x')").count() == 1
+
+
+def test_times_without_a_day(session, lake, create):
+    """They are of the day of the job, which a read's may be later than its files are asked for."""
+    table = create("at timestamp, a int")
+    table.append(session.sql("SELECT TIMESTAMP'06:00' - INTERVAL '1' HOUR at, 1 a"))
+    with table.transaction() as txn:
+        assert txn.read(session, "at < '06:00' AND a = 1").count() == 1
+        assert "reads: rows where (`a` = 1)" in txn.explain("WRITE")
+    assert table.delete("at < '06:00' AND at > '04:00'", spark=session).deleted == 1
+
+
+@pytest.mark.parametrize("day", ["'today'", "nvl(NULL, 'today')", "current_date()"])
+def test_times_of_others_rows(session, create, day):
+    session.conf.set("spark.sql.ansi.enabled", "false")
+    table = create("k int")
+    table.append(session.sql("SELECT 1 k"))
+    session.sql("SELECT 1 k, DATE'today' day").createOrReplaceTempView("others")
+    exists = f"EXISTS (SELECT 1 FROM others o WHERE o.k = {table.name.split('.')[-1]}.k AND "
+    with pytest.raises(InvalidCommand, match="current time"):
+        table.delete(f"{exists} o.day = {day})", spark=session)
+    assert table.delete(f"{exists} o.day = DATE'today')", spark=session).deleted == 1
+
+
+def test_rows_are_replaced_where_columns_are_new(spark, create):
+    table = create("a int, b int")
+    table.append(spark.sql("SELECT * FROM VALUES (1, 1), (2, 2) AS t(a, b)").coalesce(1))
+    new = spark.sql("SELECT 1 a, 3 b, 'x' note, named_struct('y', 1) more")
+    table.overwrite(new, replace_where="a = 1", mergeSchema=True)
+    assert rows(table.read(spark)) == [(1, 3, "x", (1,)), (2, 2, None, None)]
+    with pytest.raises(InvalidRequest, match="later"):
+        table.overwrite(new.selectExpr("*", "1 later"), replace_where="later = 1", mergeSchema=True)
+
+
+def test_rows_are_replaced_where_columns_change_places(spark, create):
+    table = create("a int, b int")
+    table.append(spark.sql("SELECT * FROM VALUES (1, 10), (2, 20) AS t(a, b)").coalesce(1))
+    with table.transaction() as txn:
+        txn.update_metadata(schema=StructType.fromDDL("b int, a int"))
+        table.overwrite(spark.sql("SELECT 1 a, 11 b"), transaction=txn, replace_where="a = 1")
+    assert rows(table.read(spark).select("a", "b")) == [(1, 11), (2, 20)]
+
+
+def test_the_old_name_of_a_column(spark, create):
+    table = create("a int")
+    table.append(spark.sql("SELECT 1 a"))
+    alter = table.alter(spark=spark)
+    alter.set_properties({"delta.columnMapping.mode": "name"})
+    alter.rename_column("a", "b")
+    assert table.read(spark, "b = 1").count() == 1
+    with pytest.raises(InvalidRequest, match="cannot be evaluated"):
+        table.read(spark, "a = 1")

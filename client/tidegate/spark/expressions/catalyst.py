@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tidegate.spark.expressions.instant import with_words
 from tidegate.spark.storage.hadoop import JavaObject, active, java_class, jvm_of
 from tidegate.spark.tables.zones import is_utc, session_zone
 
@@ -40,16 +41,19 @@ class Node:
 def tree_of(spark: SparkSession, expression: JavaObject) -> Node | None:
     """A condition as Spark's optimizer has it: without casts of columns where it can do without,
     with literals in the place of what names no column. None where parts of it are computed
-    beforehand, once for several uses, where one cannot be, or is of a class that Catalyst cannot
-    describe."""
+    beforehand, once for several uses, where one cannot be, is of a class that Catalyst cannot
+    describe, or has the time of the job."""
     jvm = jvm_of(spark)
-    alone = plan_of(spark, expression)
+    nothing = java_class(jvm, f"{_LOGICAL}.OneRowRelation")()
+    alone = java_class(jvm, f"{_LOGICAL}.Filter")(expression, nothing)
     try:
         with active(spark):
-            plan = alone
+            plan = with_words(spark, alone)
+            if not plan.fastEquals(alone):
+                return None
             for rule in _RULES:
                 plan = java_class(jvm, f"{_OPTIMIZER}.{rule}").apply(plan)
-        if not plan.child().fastEquals(alone.child()):
+        if not plan.child().fastEquals(nothing):
             return None
         found = plan.condition()
         nodes = json.loads(found.toJSON())
@@ -58,13 +62,6 @@ def tree_of(spark: SparkSession, expression: JavaObject) -> Node | None:
         return None
     _write_times(nodes, found, in_utc=is_utc(session_zone(spark)))
     return _assembled(nodes)
-
-
-def plan_of(spark: SparkSession, expression: JavaObject) -> JavaObject:
-    """A plan that holds the condition, for Spark's rules, which are about plans."""
-    jvm = jvm_of(spark)
-    nothing = java_class(jvm, f"{_LOGICAL}.OneRowRelation")()
-    return java_class(jvm, f"{_LOGICAL}.Filter")(expression, nothing)
 
 
 def flat(node: Node, kind: str) -> Iterator[Node]:

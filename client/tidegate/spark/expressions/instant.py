@@ -1,6 +1,7 @@
 """The current time of a command: the same in each of its Spark jobs, as in Delta, where a command
 is one plan of Spark's."""
 
+import re
 from collections.abc import Mapping
 
 from pyspark.sql import Column, SparkSession
@@ -10,6 +11,8 @@ from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
 
 _CATALYST = "org.apache.spark.sql.catalyst"
+_OPTIMIZER = f"{_CATALYST}.optimizer"
+_TIME_OF_DAY = re.compile(r"'\s*(?:T\d|\d{1,2}:)")
 _FUNCTIONS = ("current_timestamp", "now", "current_date", "localtimestamp", "current_timezone")
 _OTHERS = ("Current", "Local")
 """What the classes of further functions of the current time begin with, such as `current_time(3)`,
@@ -27,14 +30,17 @@ class Instant:
     def fixed(self, expression: JavaObject) -> JavaObject:
         """Catalyst's expression with literals in the place of current times. Raises
         `InvalidCommand` where an EXISTS asks for one."""
+        if contains(self._spark, expression, "EXISTS_SUBQUERY"):
+            self._check_exists(expression)
+        return self._fixed(expression)
+
+    def _fixed(self, expression: JavaObject) -> JavaObject:
         if not is_current(self._spark, expression):
             return expression
         if (literal := self._literal(expression)) is not None:
             return literal
-        if expression.getClass().getSimpleName() == "Exists":
-            self._check_timeless(expression.plan())
         children = expression.children()
-        inside = [self.fixed(children.apply(i)) for i in range(children.size())]
+        inside = [self._fixed(children.apply(i)) for i in range(children.size())]
         return expression.withNewChildren(jvm_of(self._spark).PythonUtils.toSeq(inside))
 
     def _literal(self, expression: JavaObject) -> JavaObject | None:
@@ -54,8 +60,15 @@ class Instant:
             is_literal = found.getClass().getSimpleName() == "Literal"
             self._literals[sql] = found if is_literal else None
 
-    def _check_timeless(self, plan: JavaObject) -> None:
-        if not self._with_time(plan).fastEquals(plan):
+    def _check_exists(self, expression: JavaObject) -> None:
+        if expression.getClass().getSimpleName() != "Exists":
+            children = expression.children()
+            for child in (children.apply(i) for i in range(children.size())):
+                if contains(self._spark, child, "EXISTS_SUBQUERY"):
+                    self._check_exists(child)
+            return
+        plan = expression.plan()
+        if not with_words(self._spark, self._with_time(plan)).fastEquals(plan):
             raise InvalidCommand(
                 "DELTA_UNSUPPORTED_SUBQUERY",
                 "Subqueries with the current time are not supported",
@@ -63,14 +76,26 @@ class Instant:
             )
 
     def _with_time(self, plan: JavaObject) -> JavaObject:
-        name = f"{_CATALYST}.optimizer.ComputeCurrentTime"
+        name = f"{_OPTIMIZER}.ComputeCurrentTime"
         return java_class(jvm_of(self._spark), name).apply(plan)
 
 
 def with_words(spark: SparkSession, plan: JavaObject) -> JavaObject:
-    """A plan with literals in the place of words for times, such as `'today'`, that are cast to
-    times."""
-    return java_class(jvm_of(spark), f"{_CATALYST}.optimizer.SpecialDatetimeValues").apply(plan)
+    """The plan with literals in the place of words for times, such as `'today'`, and of times of a
+    condition without a day, such as `'06:00'`, that are cast to times: Spark reads both on the day
+    of the job."""
+    jvm = jvm_of(spark)
+    replaced = java_class(jvm, f"{_OPTIMIZER}.ReplaceExpressions").apply(plan)
+    found = java_class(jvm, f"{_OPTIMIZER}.SpecialDatetimeValues").apply(replaced)
+    if plan.getClass().getSimpleName() == "Filter" and _has_time_of_day(spark, plan.condition()):
+        found = java_class(jvm, f"{_OPTIMIZER}.ConstantFolding").apply(found)
+    return plan if found.fastEquals(replaced) else found
+
+
+def _has_time_of_day(spark: SparkSession, condition: JavaObject) -> bool:
+    if not contains(spark, condition, "CAST"):
+        return False
+    return _TIME_OF_DAY.search(str(condition.sql())) is not None
 
 
 def is_current(spark: SparkSession, tree: JavaObject) -> bool:

@@ -10,8 +10,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.models import DataFile
 from tidegate.spark.expressions.canonical import exact, implied
-from tidegate.spark.expressions.catalyst import plan_of
-from tidegate.spark.expressions.instant import contains, is_current, with_words
+from tidegate.spark.expressions.instant import is_current
 from tidegate.spark.expressions.resolution import (
     conjuncts,
     has_subquery,
@@ -89,15 +88,7 @@ def _is_fixed(spark: SparkSession, expression: JavaObject) -> bool:
         and not has_subquery(spark, expression)
         and not has_user_function(spark, expression)
         and not is_current(spark, expression)
-        and not _has_words(spark, expression)
     )
-
-
-def _has_words(spark: SparkSession, expression: JavaObject) -> bool:
-    if not contains(spark, expression, "CAST"):
-        return False
-    plan = plan_of(spark, expression)
-    return not with_words(spark, plan).fastEquals(plan)
 
 
 def _is_read(text: str, layout: TableLayout) -> bool:

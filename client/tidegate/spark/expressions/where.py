@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.errors import InvalidRequest
+from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.expressions.instant import Instant
 from tidegate.spark.expressions.parsing import parsed
 from tidegate.spark.expressions.pruning import predicate_text
@@ -33,15 +34,19 @@ class ReadPredicate:
 
     def pruning(self, layout: TableLayout, *, longest: int) -> str | None:
         """What the service prunes the table's files by (`predicate_text`); None where that is
-        nothing, as it always is in Spark Connect."""
+        nothing, as it always is in Spark Connect. Raises `InvalidRequest` as `rows` does."""
         if not _is_classic(self.spark):
             return None
         scope = Scope(columns_of_table(self.spark, layout), None)
         try:
             condition = scope.condition(self.column)
-        except AnalysisException:
-            # Of more than the table's columns, such as `_metadata`, or of none: `rows` tells.
+        except InvalidCommand:
             return None
+        except AnalysisException as error:
+            # Spark has this beside the table's columns.
+            if "_metadata" in self.text.lower():
+                return None
+            raise _not_evaluated(self.text, error) from error
         return predicate_text(self.spark, layout, condition.java, longest=longest)
 
     def rows(self, df: DataFrame) -> DataFrame:

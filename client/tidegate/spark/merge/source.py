@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 
 from tidegate.spark.commands.target import Target
 from tidegate.spark.expressions.canonical import column_text, literal
-from tidegate.spark.expressions.instant import is_current
+from tidegate.spark.expressions.instant import is_current, with_words
 from tidegate.spark.expressions.pruning import names_partitions_only
 from tidegate.spark.expressions.resolution import (
     column_of,
@@ -61,6 +61,7 @@ class MergeSource:
         spark = frame.sparkSession
         # Functions of users often say that they are deterministic, and are not.
         moves = is_current(spark, plan) or has_user_function(spark, plan)
+        moves = moves or not with_words(spark, plan).fastEquals(plan)
         if moves or not plan.deterministic() or not all(map(_is_fixed, nodes_of(plan))):
             frame = frame.localCheckpoint()
         return cls(frame=frame, materialized_ms=round((time.monotonic() - started) * 1000))

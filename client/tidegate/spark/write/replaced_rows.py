@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
 from tidegate.models import DataFile
 from tidegate.spark.columns.conform import conform
@@ -21,7 +22,6 @@ from tidegate.spark.expressions.resolution import has_subquery, names_of
 from tidegate.spark.expressions.where import ReplacePredicate, refused
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.read.read import read_files_in
-from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.places import FILE
 from tidegate.spark.tables.plans import with_columns_of
@@ -50,7 +50,7 @@ def is_over_partitions(where: ReplacePredicate, layout: TableLayout) -> bool:
     """Whether the predicate needs none but the table's partition columns, of which it needs some.
     Raises `InvalidRequest` for one with a subquery, or that is not the same each time."""
     if where.resolved is None:
-        partitions = where.columns.select(*map(quoted, layout.partition_columns))
+        partitions = [layout.spark_schema[name] for name in layout.partition_columns]
         return not _is_constant(where) and _is_over(where, partitions)
     java = where.resolved.java
     if has_subquery(where.spark, java):
@@ -153,15 +153,15 @@ def _counts(rows: DataFrame, is_true: Column) -> dict[int, tuple[int, int]]:
 
 def _is_constant(where: ReplacePredicate) -> bool:
     if where.resolved is None:
-        return _is_over(where, where.spark.range(1).select())
+        return _is_over(where, [])
     return not names_of(where.resolved.java)
 
 
-def _is_over(where: ReplacePredicate, columns: DataFrame) -> bool:
+def _is_over(where: ReplacePredicate, fields: list[StructField]) -> bool:
     """Whether the predicate is a condition over these columns, which Connect says where it is
     asked."""
     try:
-        columns.where(where.condition).schema  # noqa: B018
+        where.spark.createDataFrame([], StructType(fields)).where(where.condition).schema  # noqa: B018
     except AnalysisException:
         return False
     return True

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from types import MappingProxyType
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.active import check_none_active
 from tidegate.errors import InvalidProposal, TidegateError
@@ -188,7 +188,7 @@ def _overwrite(
     if is_dynamic:
         chosen.check_one_says_what(replace_where)
     spark = df.sparkSession
-    where = None if replace_where is None else ReplacePredicate.of(spark, replace_where, layout)
+    where = None if replace_where is None else _predicate(transaction, replace_where, spark)
     by_rows = None if where is None or is_over_partitions(where, layout) else where
     with (
         Passes(spark, operation=_OPERATION, table=layout.name) as passes,
@@ -230,6 +230,13 @@ def _overwrite(
             if refusal.code != Code.TRANSACTION_ID_REUSED:
                 raise
             return _landed_meanwhile(transaction, folder, refusal)
+
+
+def _predicate(transaction: TransactionHandle, text: str, spark: SparkSession) -> ReplacePredicate:
+    """Over the columns that the table has at the read version, of which the rows that go are."""
+    head = transaction.head
+    layout = TableLayout.of(name=head.name, location=head.location, metadata=head.metadata)
+    return ReplacePredicate.of(spark, text, layout)
 
 
 def check_removable(layout: TableLayout) -> None:
