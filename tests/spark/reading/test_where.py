@@ -1,5 +1,7 @@
 """Predicates as their sessions read them, and the files that are looked at for them."""
 
+from datetime import UTC, datetime
+
 import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -9,14 +11,25 @@ from tidegate import ConcurrentAppendException, InvalidRequest
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.transaction_handle import TransactionHandle
 
+ZONE = "spark.sql.session.timeZone"
 LONG = f"a IN ({', '.join(map(str, range(10**17, 10**17 + 3_500)))}, 1)"
 DEEP = f"{'NOT (' * 30}a > 1{')' * 30}"
 
 
 @pytest.fixture
 def far(session):
-    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    session.conf.set(ZONE, "America/New_York")
     return session
+
+
+@pytest.fixture
+def morning(session):
+    """A session in a zone where the time is between six and seven, far from midnight, and that of
+    another zone, where the evening before has not ended."""
+    hours = (6 - datetime.now(UTC).hour + 10) % 24 - 10
+    zones = [f"{hour:+03d}:00" for hour in (hours, hours - 8)]
+    session.conf.set(ZONE, zones[0])
+    return session, zones[1]
 
 
 @pytest.fixture
@@ -101,10 +114,9 @@ def test_what_is_no_condition(spark, create, where):
 
 @pytest.mark.parametrize("word", ["'today'", "DATE'today'", "current_date()"])
 @pytest.mark.parametrize("command", ["delete", "overwrite"])
-def test_words_for_times_are_read_once(session, create, monkeypatch, command, word):
+def test_words_for_times_are_read_once(morning, create, monkeypatch, command, word):
     """A zone that changes while the command runs stands for midnight."""
-    zone = "spark.sql.session.timeZone"
-    session.conf.set(zone, "Pacific/Kiritimati")
+    session, evening = morning
     table = create("day date, a int", "day")
     days = session.sql("SELECT DATE'today' day, 1 a UNION ALL SELECT DATE'yesterday', 1")
     table.append(days)
@@ -113,7 +125,7 @@ def test_words_for_times_are_read_once(session, create, monkeypatch, command, wo
 
     def filter_files(*arguments):
         found = asked(*arguments)
-        session.conf.set(zone, "Pacific/Pago_Pago")
+        session.conf.set(ZONE, evening)
         return found
 
     monkeypatch.setattr(TransactionHandle, "filter_files", filter_files)
@@ -127,7 +139,8 @@ def test_words_for_times_are_read_once(session, create, monkeypatch, command, wo
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
-def test_words_that_are_cast_to_times(session, create, ansi):
+def test_words_that_are_cast_to_times(morning, create, ansi):
+    session, _ = morning
     session.conf.set("spark.sql.ansi.enabled", ansi)
     table = create("day date, at timestamp, k int", "day")
     for day in ("today", "tomorrow"):
@@ -164,8 +177,15 @@ def test_functions_that_are_written_in_sql(session, create):
     assert rows(table.read(session, "above(a)")) == [(2,)]
     with pytest.raises(InvalidRequest, match="SQL functions"):
         table.overwrite(table.read(session), replace_where="above(a)")
-    with pytest.raises(InvalidCommand, match="SQL functions"):
-        table.delete("above(a)", spark=session)
+    merging = table.merge(session.sql("SELECT 2 b").alias("s"), "a = b AND above(a)")
+    for command in (
+        lambda: table.delete("above(a)", spark=session),
+        lambda: table.update({"a": "0"}, "above(a)", spark=session),
+        merging.whenMatchedDelete().execute,
+    ):
+        with pytest.raises(InvalidCommand, match="SQL functions"):
+            command()
+    assert table.version == 1
 
 
 def test_columns_that_only_spark_has(spark, create):
@@ -195,8 +215,9 @@ def test_predicates_of_many_terms(spark, create):
     assert table.read(spark, f"s NOT IN ({wide}) AND s NOT IN ({wide}, 'x')").count() == 1
 
 
-def test_times_without_a_day(session, lake, create):
+def test_times_without_a_day(morning, create):
     """They are of the day of the job, which a read's may be later than its files are asked for."""
+    session, _ = morning
     table = create("at timestamp, a int")
     table.append(session.sql("SELECT TIMESTAMP'06:00' - INTERVAL '1' HOUR at, 1 a"))
     with table.transaction() as txn:
@@ -206,7 +227,8 @@ def test_times_without_a_day(session, lake, create):
 
 
 @pytest.mark.parametrize("day", ["'today'", "nvl(NULL, 'today')", "current_date()"])
-def test_times_of_others_rows(session, create, day):
+def test_times_of_others_rows(morning, create, day):
+    session, _ = morning
     session.conf.set("spark.sql.ansi.enabled", "false")
     table = create("k int")
     table.append(session.sql("SELECT 1 k"))
