@@ -37,17 +37,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from tidegate_protocol.base.text import excerpt
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictInfo:
     """The commit that won, and what it had in common with the transaction that lost.
 
     `timestamp` in ms. `partition` maps columns to their text (None is a null partition).
+    `application_id`, `engine_info` and `user_metadata` are of the winner's commitInfo, `app_id` is
+    the application whose transaction both have.
     """
 
     version: int
     operation: str | None = None
     timestamp: int | None = None
+    application_id: str | None = None
+    engine_info: str | None = None
+    user_metadata: str | None = None
     path: str | None = None
     partition: Mapping[str, str | None] | None = None
     app_id: str | None = None
@@ -55,11 +62,13 @@ class ConflictInfo:
 
     def __str__(self) -> str:
         parts = [f"version {self.version} ({self.operation or 'operation not recorded'})"]
+        if (writer := self.application_id or self.engine_info) is not None:
+            parts[0] += f" by {writer}"
+        if self.user_metadata:
+            parts.append(f"userMetadata {excerpt(self.user_metadata)}")
         if self.partition:
             values = ", ".join(f"{name}={value}" for name, value in self.partition.items())
             parts.append(f"partition {values}")
-        if self.path is not None:
-            parts.append(f"file {self.path}")
         if self.app_id is not None:
             parts.append(f"application {self.app_id}")
         if self.domain is not None:
@@ -195,7 +204,7 @@ class ReadVersionTooOld(ConflictError):
 class InvalidRequest(TidegateError):
     """The request can never succeed as it is; `code` says what is wrong with it."""
 
-    next_step = "correct the request; sending it again unchanged cannot succeed"
+    next_step = "correct what the message names"
 
 
 class InvalidProposal(InvalidRequest):

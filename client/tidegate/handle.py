@@ -17,6 +17,7 @@ from tidegate.answers import (
     table_head,
     transaction_status,
 )
+from tidegate.errors import VersionNotFound
 from tidegate.models import Commit, Scan, TableHead, TableVersion, TransactionStatus
 from tidegate.progress import progress
 from tidegate.wire.connection import Connection
@@ -136,7 +137,12 @@ class TableHandle:
         if timestamp is not None:
             body["timestamp"] = milliseconds(timestamp)
         request = Request(method="POST", path=self._path("/scan"), body=msgspec.json.encode(body))
-        return self.connection.call(request, scan_of)
+        try:
+            return self.connection.call(request, scan_of)
+        except VersionNotFound as error:
+            if timestamp is not None:
+                error.error_class = "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
+            raise
 
     def txn_version(self, app_id: str) -> int:
         """The last version that an application recorded in this table, -1 for none."""

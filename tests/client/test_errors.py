@@ -177,6 +177,9 @@ def test_a_conflicts_message_names_the_winner_and_the_next_step():
                 "version": 13,
                 "operation": "WRITE",
                 "timestamp": 1700000000000,
+                "application_id": "job-7",
+                "engine_info": "loader/1",
+                "user_metadata": "nightly load",
                 "path": "month=5/part-0.parquet",
                 "partition": {"month": "5", "day": None},
             },
@@ -186,12 +189,16 @@ def test_a_conflicts_message_names_the_winner_and_the_next_step():
         version=13,
         operation="WRITE",
         timestamp=1700000000000,
+        application_id="job-7",
+        engine_info="loader/1",
+        user_metadata="nightly load",
         path="month=5/part-0.parquet",
         partition={"month": "5", "day": None},
     )
     assert str(error) == (
-        "files were added to month=5. The winner is version 13 (WRITE), partition month=5, "
-        "day=None, file month=5/part-0.parquet. Next: read again at version 13. "
+        "[DELTA_CONCURRENT_APPEND] files were added to month=5. The winner is version 13 (WRITE) "
+        "by job-7, userMetadata 'nightly load', partition month=5, day=None. Next: read again at "
+        "version 13. "
         "[code concurrent-append, request request-1]"
     )
 
@@ -200,6 +207,7 @@ def test_a_conflicts_message_names_the_winner_and_the_next_step():
     ("info", "said"),
     [
         (ConflictInfo(version=3), "version 3 (operation not recorded)"),
+        (ConflictInfo(version=3, operation="WRITE", engine_info="loader/1"), "(WRITE) by loader/1"),
         (ConflictInfo(version=3, operation="WRITE", app_id="s-1"), "application s-1"),
         (ConflictInfo(version=3, operation="WRITE", domain="delta.x"), "metadata domain delta.x"),
     ],

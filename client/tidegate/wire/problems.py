@@ -33,7 +33,7 @@ from tidegate.errors import (
     VersionNotFound,
 )
 from tidegate.wire.exchange import Response
-from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEM_TYPE_PREFIX, Code
+from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEM_TYPE_PREFIX, PROBLEMS, Code
 from tidegate_protocol.base.text import excerpt
 
 ERRORS: dict[Code, type[TidegateError]] = {
@@ -159,6 +159,7 @@ def error_of(response: Response, *, request_id: str) -> TidegateError:
         transaction_id=problem.transaction_id,
         request_id=problem.instance,
         errors=tuple(f"{error.where}: {error.why}" for error in problem.errors),
+        error_class=None if known is None else PROBLEMS[Code(problem.code)].condition,
     )
 
 

@@ -82,14 +82,16 @@ class Code(StrEnum):
 class Problem:
     """What a code means on the wire.
 
-    `error_class` is the name Delta Spark gives the same conflict, or None where Delta has none.
-    `retryable` says that the same request may be sent again unchanged.
+    `error_class` is the name Delta Spark gives the same conflict, and `condition` what Delta's
+    `delta-error-classes.json` calls the error; None where Delta has none. `retryable` says that the
+    same request may be sent again unchanged.
     """
 
     status: int
     title: str
     retryable: bool = False
     error_class: str | None = None
+    condition: str | None = None
 
 
 PROBLEMS: dict[Code, Problem] = {
@@ -97,33 +99,43 @@ PROBLEMS: dict[Code, Problem] = {
         409,
         "Files were added by a concurrent commit that this transaction should have read",
         error_class="ConcurrentAppendException",
+        condition="DELTA_CONCURRENT_APPEND",
     ),
     Code.CONCURRENT_DELETE_READ: Problem(
         409,
         "A file that this transaction read was removed by a concurrent commit",
         error_class="ConcurrentDeleteReadException",
+        condition="DELTA_CONCURRENT_DELETE_READ",
     ),
     Code.CONCURRENT_DELETE_DELETE: Problem(
         409,
         "A file that this transaction removes was removed by a concurrent commit",
         error_class="ConcurrentDeleteDeleteException",
+        condition="DELTA_CONCURRENT_DELETE_DELETE",
     ),
     Code.METADATA_CHANGED: Problem(
         409,
         "The table's metadata was changed by a concurrent commit",
         error_class="MetadataChangedException",
+        condition="DELTA_METADATA_CHANGED",
     ),
     Code.PROTOCOL_CHANGED: Problem(
         409,
         "The table's protocol was changed by a concurrent commit",
         error_class="ProtocolChangedException",
+        condition="DELTA_PROTOCOL_CHANGED",
     ),
     Code.CONCURRENT_TRANSACTION: Problem(
         409,
         "An application transaction or metadata domain was written by a concurrent commit",
         error_class="ConcurrentTransactionException",
+        condition="DELTA_CONCURRENT_TRANSACTION",
     ),
-    Code.TABLE_EXISTS: Problem(409, "A table of this name or location exists already"),
+    Code.TABLE_EXISTS: Problem(
+        409,
+        "A table of this name or location exists already",
+        condition="DELTA_TABLE_ALREADY_EXISTS",
+    ),
     Code.READ_VERSION_TOO_OLD: Problem(
         409, "The history since the read version is no longer in the index"
     ),
@@ -131,27 +143,51 @@ PROBLEMS: dict[Code, Problem] = {
     Code.VERSION_TAKEN: Problem(409, "Another commit landed as this version"),
     Code.REQUIREMENT_FAILED: Problem(409, "The table is not what the request requires"),
     Code.TRANSACTION_ABORTED: Problem(410, "The transaction id was aborted and will never land"),
-    Code.TABLE_NOT_FOUND: Problem(404, "There is no such table"),
-    Code.VERSION_NOT_FOUND: Problem(404, "The table has no such version"),
+    Code.TABLE_NOT_FOUND: Problem(404, "There is no such table", condition="DELTA_TABLE_NOT_FOUND"),
+    Code.VERSION_NOT_FOUND: Problem(
+        404, "The table has no such version", condition="DELTA_VERSION_NOT_FOUND"
+    ),
     Code.TRANSACTION_NOT_FOUND: Problem(404, "The table knows no such transaction id"),
     Code.ROUTE_NOT_FOUND: Problem(404, "There is nothing at this path"),
-    Code.DUPLICATE_ACTION: Problem(422, "The same file appears in more than one file action"),
+    Code.DUPLICATE_ACTION: Problem(
+        422,
+        "The same file appears in more than one file action",
+        condition="DELTA_DUPLICATE_ACTIONS_FOUND",
+    ),
     Code.PARTITION_MISMATCH: Problem(
         422, "Partition values do not agree with the partition columns"
     ),
     Code.MULTIPLE_METADATA: Problem(422, "More than one metaData action in a commit"),
     Code.MULTIPLE_PROTOCOL: Problem(422, "More than one protocol action in a commit"),
-    Code.MISSING_METADATA: Problem(422, "The first commit of a table needs a metaData action"),
-    Code.APPEND_ONLY: Problem(422, "The table is append-only"),
+    Code.MISSING_METADATA: Problem(
+        422,
+        "The first commit of a table needs a metaData action",
+        condition="DELTA_METADATA_ABSENT",
+    ),
+    Code.APPEND_ONLY: Problem(
+        422, "The table is append-only", condition="DELTA_CANNOT_MODIFY_APPEND_ONLY"
+    ),
     Code.SET_TRANSACTION_CONFLICT: Problem(422, "Two txn actions of one application disagree"),
     Code.DELETION_VECTOR_MISSING_NUM_RECORDS: Problem(
-        422, "A file with a deletion vector needs numRecords in its statistics"
+        422,
+        "A file with a deletion vector needs numRecords in its statistics",
+        condition="DELTA_DELETION_VECTOR_MISSING_NUM_RECORDS",
     ),
     Code.DELETION_VECTOR_TIGHT_BOUNDS: Problem(
-        422, "A file with a deletion vector needs tightBounds = false in its statistics"
+        422,
+        "A file with a deletion vector needs tightBounds = false in its statistics",
+        condition="DELTA_ADDING_DELETION_VECTORS_WITH_TIGHT_BOUNDS_DISALLOWED",
     ),
-    Code.DELETION_VECTORS_DISALLOWED: Problem(422, "The table does not allow new deletion vectors"),
-    Code.PROTOCOL_DOWNGRADE: Problem(422, "The protocol of a table cannot be lowered"),
+    Code.DELETION_VECTORS_DISALLOWED: Problem(
+        422,
+        "The table does not allow new deletion vectors",
+        condition="DELTA_ADDING_DELETION_VECTORS_DISALLOWED",
+    ),
+    Code.PROTOCOL_DOWNGRADE: Problem(
+        422,
+        "The protocol of a table cannot be lowered",
+        condition="DELTA_INVALID_PROTOCOL_DOWNGRADE",
+    ),
     Code.INVALID_PROTOCOL: Problem(422, "The protocol action is not valid"),
     Code.UNSUPPORTED_FEATURE: Problem(422, "The protocol needs a feature that is not supported"),
     Code.INVALID_ACTION: Problem(422, "An action is not valid"),

@@ -1,6 +1,7 @@
 """Bounded excerpts of untrusted text for error messages."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
 from itertools import islice
 
 EXCERPT = 120
@@ -23,3 +24,10 @@ def some(names: Collection[str]) -> str:
 def excerpt_each(names: Collection[str]) -> str:
     """A list of excerpts."""
     return f"[{', '.join(map(excerpt, names))}]"
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """A name that is none of those known, with the nearest of them in any case."""
+    lowered = {each.lower(): each for each in known}
+    nearest = get_close_matches(name.lower(), lowered, n=1)
+    return f"{name} (is {lowered[nearest[0]]} meant?)" if nearest else name

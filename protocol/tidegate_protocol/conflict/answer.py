@@ -23,8 +23,7 @@ def conflict(
     """The conflict with this winner; `what` goes on from "version 7 (DELETE) ..."."""
     return Conflict(
         code=code,
-        detail=f"{_name(winner)} {what}; "
-        f"read version {winner.version} or a later one and do the transaction again",
+        detail=f"{_name(winner)} {what}",
         winner=winner,
         path=path,
         partition=partition,

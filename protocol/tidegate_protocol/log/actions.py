@@ -155,6 +155,10 @@ class DomainMetadata(Struct, frozen=True, kw_only=True, rename="camel"):
     raw: bytes = field(default=b"", name=_RAW)
 
 
+APPLICATION_TAG = "spark.app.id"
+"""The tag of commitInfo that names the Spark application; Spark's own name for its id."""
+
+
 class CommitInfo(Struct, frozen=True, kw_only=True, rename="camel"):
     """PROTOCOL.md, "Commit Provenance Information"; the fields that rules read."""
 
@@ -171,6 +175,11 @@ class CommitInfo(Struct, frozen=True, kw_only=True, rename="camel"):
     txn_id: str | None = None
     tags: dict[str, str | None] | None = None
     raw: bytes = field(default=b"", name=_RAW)
+
+    @property
+    def application_id(self) -> str | None:
+        """The Spark application that committed, where the commit says so."""
+        return (self.tags or {}).get(APPLICATION_TAG)
 
 
 class UnknownAction(Struct, frozen=True, kw_only=True):

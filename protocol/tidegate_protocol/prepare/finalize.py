@@ -18,7 +18,14 @@ from tidegate_protocol.features.properties import (
     TableProperties,
 )
 from tidegate_protocol.features.row_tracking import ROW_TRACKING_PRESERVED_TAG
-from tidegate_protocol.log.actions import Action, CommitInfo, Metadata, Remove, has_any
+from tidegate_protocol.log.actions import (
+    APPLICATION_TAG,
+    Action,
+    CommitInfo,
+    Metadata,
+    Remove,
+    has_any,
+)
 from tidegate_protocol.log.codec import from_body, with_fields
 from tidegate_protocol.log.content import content_of
 from tidegate_protocol.proposal import operations
@@ -26,9 +33,6 @@ from tidegate_protocol.proposal.transaction import PreparedTransaction, Proposal
 
 ENGINE_INFO = f"Tidegate/{__version__}"
 """commitInfo.engineInfo of a proposal that names no engine."""
-
-APPLICATION_TAG = "spark.app.id"
-"""The tag of commitInfo that names the Spark application; Spark's own name for its id."""
 
 _SINCE = (IN_COMMIT_TIMESTAMPS_SINCE_VERSION, IN_COMMIT_TIMESTAMPS_SINCE_TIMESTAMP)
 

@@ -25,14 +25,18 @@ class TestDeletes:
     def test_of_one_partition_conflict_and_leave_nothing(self, spark, lake, months):
         same = lake.table(months.id)
         mine = lake.table(months.id)
-        overtake(mine, lambda: same.delete("a = 11", spark=spark))
-        with pytest.raises(ConflictError) as lost:
+        label = {"spark": spark, "user_metadata": "tidy up"}
+        overtake(mine, lambda: same.delete("a = 11", **label))
+        with pytest.raises(ConflictError, match="retries") as lost:
             mine.delete("a = 10", spark=spark)
-        assert lost.value.conflict.operation == "DELETE"
         (note,) = lost.value.__notes__
         assert note.startswith("The DELETE was of the rows where (t")
-        assert ".a = 10). The commit that won" in note
-        assert "among them: version 2 (DELETE), partition month=1" in note
+        assert note.endswith(".a = 10).")
+        told = str(lost.value)
+        assert told.startswith("[DELTA_CONCURRENT_DELETE_READ] version 2 (DELETE) removed")
+        application = spark.sparkContext.applicationId
+        won = f"version 2 (DELETE) by {application}, userMetadata 'tidy up', partition month=1."
+        assert f"The winner is {won} Next: do it again on the newer version; `retries`" in told
         assert rows(months.read(spark)) == [(10, 1), (20, 2), (21, 2)]
         named = {
             add["path"] for v in range(months.version + 1) for add in actions(months, v, "add")
@@ -58,7 +62,7 @@ class TestDeletes:
         mine = lake.table(months.id)
         more = spark.range(1).select(F.lit(10).alias("a"), F.lit(1).alias("month"))
         overtake(mine, lambda: same.append(more))
-        with pytest.raises(ConcurrentAppendException):
+        with pytest.raises(ConcurrentAppendException, match="with more retries"):
             mine.delete("a = 10", spark=spark, retries=1)
         assert months.version == 1 + 2
 

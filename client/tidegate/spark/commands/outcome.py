@@ -97,7 +97,7 @@ def commit(
     Files that are `marked` are among those that are removed, as they were before. As in Delta, the
     session's setting `spark.databricks.delta.skipRecordingEmptyCommits` false has nothing recorded,
     too. The session's `txnAppId` and `txnVersion` are recorded (`idempotence`). A
-    `ConflictError` has a note of the rows that the command was of, and of the commit that won."""
+    `ConflictError` has a note of the rows that the command was of."""
     if written is not None:
         transaction.add(written.data.adds)
         add_changes(transaction, written.changes)
@@ -114,11 +114,7 @@ def commit(
             tags=kept_tag(transaction.head.metadata),
         )
     except ConflictError as error:
-        if error.conflict is not None:
-            error.add_note(
-                f"The {operation} was of {_rows_of(parameters)}. The commit that won changed rows "
-                f"that may be among them: {error.conflict}."
-            )
+        error.add_note(f"The {operation} was of {_rows_of(parameters)}.")
         raise
     idempotence.reset(spark, txn)
     return receipt

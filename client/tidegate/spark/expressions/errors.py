@@ -37,9 +37,14 @@ class InvalidCommand(TidegateError, AnalysisException):
 
 def of_spark(error: PySparkException) -> InvalidCommand:
     """Spark's refusal of an expression, under its own class."""
+    return InvalidCommand(error.getCondition() or "ANALYSIS", words_of(error))
+
+
+def words_of(error: PySparkException) -> str:
+    """What Spark says, without its class, its SQLSTATE and the plan."""
     found = _AROUND.match(error.getMessage() or str(error))
     text = str(error) if found is None else found["text"]
-    return InvalidCommand(error.getCondition() or "ANALYSIS", text.split("\n'")[0].strip())
+    return text.split("\n'")[0].strip()
 
 
 def unresolved(name: str, clause: str, columns: Sequence[str]) -> InvalidCommand:

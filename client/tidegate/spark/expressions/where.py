@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.errors import InvalidRequest
-from tidegate.spark.expressions.errors import InvalidCommand
+from tidegate.spark.expressions.errors import InvalidCommand, words_of
 from tidegate.spark.expressions.instant import Instant
 from tidegate.spark.expressions.parsing import parsed
 from tidegate.spark.expressions.pruning import predicate_text
@@ -117,7 +117,10 @@ def _read(spark: SparkSession, text: str) -> Column:
     try:
         return parsed(spark, text) if _is_classic(spark) else F.expr(text)
     except AnalysisException as error:
-        raise refused(f"Cannot recognize the predicate {text!r}: {error.getMessage()}") from error
+        raise refused(
+            f"Cannot recognize the predicate {text!r}: {words_of(error)}",
+            error_class=error.getCondition(),
+        ) from error
 
 
 def _where(df: DataFrame, condition: Column, text: str) -> DataFrame:
@@ -131,7 +134,10 @@ def _where(df: DataFrame, condition: Column, text: str) -> DataFrame:
 
 
 def _not_evaluated(text: str, error: PySparkException) -> InvalidRequest:
-    return refused(f"the predicate {text!r} cannot be evaluated: {error.getMessage()}")
+    return refused(
+        f"the predicate {text!r} cannot be evaluated: {words_of(error)}",
+        error_class=error.getCondition(),
+    )
 
 
 def _is_classic(spark: SparkSession) -> bool:

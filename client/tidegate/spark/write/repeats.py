@@ -9,6 +9,12 @@ from tidegate_protocol.base.problems import Code
 
 T = TypeVar("T")
 
+_AGAIN = (
+    "do it again on the newer version; `retries`, an argument of the methods of `tidegate.Table`, "
+    "does that for rows from elsewhere"
+)
+_AGAIN_LATER = "do it again on the newer version, with more retries or when fewer others write"
+
 _LOG = logging.getLogger(__name__)
 
 _REARRANGING = ("OPTIMIZE", "REORG")
@@ -46,6 +52,7 @@ def repeated(work: Callable[[], T], *, retries: int, clock_s: Callable[[], float
                 error.add_note(
                     f"Given up after {error.attempts}, which lost to the versions {winners}."
                 )
+            error.hint = _AGAIN if not retries else _AGAIN_LATER
             raise
 
 

@@ -173,7 +173,11 @@ class TestConflict:
         )
 
     def test_it_names_the_winner(self, shared_api, table):
-        won = shared_api.post(f"/tables/{table}/commits", json=proposal(add())).json()
+        won = shared_api.post(
+            f"/tables/{table}/commits",
+            json=proposal(add(), engine_info="loader/1", user_metadata="n" * 300),
+            headers={"X-Spark-Application-Id": "nightly"},
+        ).json()
 
         answer = shared_api.post(f"/tables/{table}/commits", json=self.conflicting())
 
@@ -187,6 +191,9 @@ class TestConflict:
             "version": 1,
             "operation": "WRITE",
             "timestamp": won["timestamp"],
+            "application_id": "nightly",
+            "engine_info": "loader/1",
+            "user_metadata": "n" * 200,
             "path": "month=5/a.parquet",
             "partition": {"month": "5"},
         }

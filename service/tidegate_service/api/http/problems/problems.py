@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEM_TYPE_PREFIX, PROBLEMS, Code
 from tidegate_protocol.base.text import excerpt
-from tidegate_protocol.log.actions import PartitionValues
+from tidegate_protocol.log.actions import CommitInfo, PartitionValues
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 from tidegate_service.api.http.problems import unity_problems
 from tidegate_service.api.http.request.faces import Face
@@ -34,6 +34,8 @@ RETRY_AFTER_S: dict[Code, int] = {
 USUAL_RETRY_AFTER_S = 1
 LONGEST_DETAIL = 4096
 """In characters; what is longer is cut off, since it is logged, too."""
+LONGEST_OF_WINNER = 200
+"""In characters, of each text in the winner's commitInfo; what is longer is cut off."""
 
 _CODE_OF_STATUS = {
     404: Code.ROUTE_NOT_FOUND,
@@ -63,6 +65,13 @@ class ConflictBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: Annotated[int, Meta(description="The winner's version.")]
     operation: str | None
     timestamp: Annotated[int, Meta(description="The winner's timestamp, in ms.")]
+    application_id: Annotated[
+        str | UnsetType, Meta(description="The Spark application that committed the winner.")
+    ] = UNSET
+    engine_info: Annotated[str | UnsetType, Meta(description="The winner's engineInfo.")] = UNSET
+    user_metadata: Annotated[
+        str | UnsetType, Meta(description="The beginning of the winner's userMetadata.")
+    ] = UNSET
     path: str | UnsetType = UNSET
     partition: Annotated[
         PartitionValues | UnsetType,
@@ -249,6 +258,7 @@ def _without_frames(error: BaseException) -> None:
 
 def of_conflict(state: RequestState, conflict: Conflict) -> Response:
     winner = conflict.winner
+    info = winner.commit_info or CommitInfo()
     return problem(
         state,
         conflict.code,
@@ -259,12 +269,19 @@ def of_conflict(state: RequestState, conflict: Conflict) -> Response:
             version=winner.version,
             operation=winner.operation,
             timestamp=winner.timestamp,
+            application_id=_beginning(info.application_id),
+            engine_info=_beginning(info.engine_info),
+            user_metadata=_beginning(info.user_metadata),
             path=_or_unset(conflict.path),
             partition=_or_unset(conflict.partition),
             app_id=_or_unset(conflict.app_id),
             domain=_or_unset(conflict.domain),
         ),
     )
+
+
+def _beginning(text: str | None) -> str | UnsetType:
+    return UNSET if text is None else text[:LONGEST_OF_WINNER]
 
 
 def of_invalid(state: RequestState, invalid: Invalid) -> Response:
