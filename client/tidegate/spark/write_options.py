@@ -7,6 +7,7 @@ from typing import Self, TypeVar
 
 from tidegate.errors import InvalidRequest
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import meant
 
 OptionValue = str | int | bool
 T = TypeVar("T")
@@ -14,6 +15,8 @@ T = TypeVar("T")
 OPTIMIZE_WRITE = "optimizeWrite"
 """For writes whose rows Spark's plan can shuffle."""
 
+_PARAMETERS = ("replace_where", "partition_by", "retries")
+"""Of the methods of `Table`, for which options are mistaken."""
 _DIGITS = re.compile("[0-9]{1,19}")
 _LARGEST_LONG = 2**63 - 1
 
@@ -203,7 +206,10 @@ class _Given:
         self._values = {name.lower(): value for name, value in options.items()}
         known = {name.lower() for name in names}
         if unknown := sorted(name for name in options if name.lower() not in known):
-            raise _refused(f"this write has no options {unknown}; it has {sorted(names)}")
+            raise _refused(
+                f"this write has no option {meant(unknown[0], (*names, *_PARAMETERS))}; it has "
+                f"{sorted(names)}"
+            )
 
     def get(self, name: str, parse: Callable[[str, OptionValue], T]) -> T | None:
         """The parsed value, None where the option was not given."""

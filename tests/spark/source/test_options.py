@@ -5,6 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 
 from tests.spark.streams.queries import Stream
 from tests.spark.tables import actions, data_files, folder_of, independent, rows
@@ -38,6 +39,29 @@ class TestBatch:
         with pytest.raises(PySparkException, match="true or false"):
             source.write(frame, months, mergeSchema="yes")
         assert months.version == 1
+
+    def test_an_error_has_its_words_and_no_frames(self, session, months, source):
+        frame = months.read(session).withColumn("note", F.lit(1))
+        for call, told in (
+            (lambda: source.write(frame, months), "SchemaMismatch: [DELTA_METADATA_MISMATCH] the"),
+            (lambda: source.read(months, timestamp="2026-01-31"), "[DELTA_TIMESTAMP_INVALID] exp"),
+            (lambda: source.read(months, version=7), "VersionNotFound: [DELTA_VERSION_NOT_FOUND"),
+            (
+                lambda: source.read(months, readChangeFeed="true", startingVersion=0).collect(),
+                "ChangesUnavailable: [DELTA_MISSING_CHANGE_DATA] Error getting change data",
+            ),
+        ):
+            with pytest.raises(PySparkException) as refused:
+                call()
+            assert told in str(refused.value)
+            assert str(refused.value).count('File "') == 1
+
+    def test_a_row_that_does_not_fit_says_so_alone(self, session, create, source):
+        table = create("id bigint not null")
+        with pytest.raises(PySparkException) as refused:
+            source.write(session.sql("SELECT CAST(null AS BIGINT) AS id"), table)
+        assert "InvalidRows: [DELTA_NOT_NULL_CONSTRAINT_VIOLATED] column id" in str(refused.value)
+        assert str(refused.value).count('File "') == 1
 
     def test_they_are_none_of_reading(self, months, source):
         with pytest.raises(PySparkException, match="compression"):

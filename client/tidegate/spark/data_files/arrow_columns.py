@@ -107,13 +107,16 @@ class BatchColumns:
             if positions.setdefault(field.name.lower(), position) != position:
                 raise SchemaMismatch(
                     f"the DataFrame has the column {field.name} twice (names are matched in any "
-                    "case)"
+                    "case)",
+                    error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
                 )
         table = {field.name.lower() for field in layout.schema.fields}
         if extra := [field.name for field in schema.fields if field.name.lower() not in table]:
             raise SchemaMismatch(
                 f"the DataFrame has the columns {extra}, which table {layout.name} does not "
-                f"have; it has {layout.spark_schema.names}"
+                f"have; it has {layout.spark_schema.names}",
+                hint="leave them out, or add them to the table by the option mergeSchema",
+                error_class="DELTA_METADATA_MISMATCH",
             )
         self._sources = tuple(
             _source(field.name, positions.get(field.name.lower()), schema, layout)
@@ -133,11 +136,13 @@ def _source(name: str, position: int | None, schema: SparkStruct, layout: TableL
     is_partition = name in layout.partition_columns
     if position is None and is_partition:
         raise SchemaMismatch(
-            f"the DataFrame lacks the partition column {name} of table {layout.name}"
+            f"the DataFrame lacks the partition column {name} of table {layout.name}",
+            error_class="DELTA_MISSING_PARTITION_COLUMN",
         )
     if position is None and not field.nullable:
         raise SchemaMismatch(
-            f"the DataFrame lacks the column {name} of table {layout.name}, which is NOT NULL"
+            f"the DataFrame lacks the column {name} of table {layout.name}, which is NOT NULL",
+            error_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
         )
     if position is not None:
         source, target = schema.fields[position].dataType, layout.spark_schema[name].dataType
@@ -146,7 +151,8 @@ def _source(name: str, position: int | None, schema: SparkStruct, layout: TableL
             raise SchemaMismatch(
                 f"column {name} is {source.simpleString()} in the DataFrame and "
                 f"{target.simpleString()} in the table; the data source converts numbers only, "
-                "and does not check NOT NULL inside of columns (Table.append does both)"
+                "and does not check NOT NULL inside of columns (Table.append does both)",
+                error_class="DELTA_FAILED_TO_MERGE_FIELDS",
             )
     return _Source(
         name=name,
@@ -167,12 +173,16 @@ def _array(source: _Source, batch: pa.RecordBatch) -> pa.Array:
             array = array.cast(target)
         except pa.ArrowInvalid as error:
             raise InvalidRows(
-                f"column {source.name} holds a value that is no {type_name(source.type)}: {error}"
+                f"column {source.name} holds a value that is no {type_name(source.type)}: {error}",
+                error_class="CAST_OVERFLOW_IN_TABLE_INSERT",
             ) from None
     if not source.nullable:
         empty = source.is_partition and source.type in (STRING, BINARY)
         if array.null_count or (empty and _holds_empty(array)):
-            raise InvalidRows(f"column {source.name} is NOT NULL, but a row holds null there")
+            raise InvalidRows(
+                f"column {source.name} is NOT NULL, but a row holds null there",
+                error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+            )
     return array
 
 

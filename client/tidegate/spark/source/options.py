@@ -4,12 +4,12 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Self
 
 from tidegate.lake import TOKEN_VARIABLE, URL_VARIABLE, Lake, connect
 from tidegate.spark.errors import UnsupportedSession
+from tidegate_protocol.base.text import meant
 
 STREAMING_NAMES = ("checkpointlocation", "queryname")
 """What Spark's own options of a streaming query are called here: it hands them to the sink, too."""
@@ -79,8 +79,7 @@ class SourceOptions:
         names = [*_NAMES, *known, *deltas]
         if unknown := sorted(given.keys() - {*map(str.lower, names), *passed_over}):
             raise UnsupportedSession(
-                f"format('tidegate') has no option {_unknown(unknown[0], names)} here; it has "
-                f"{names}"
+                f"format('tidegate') has no option {meant(unknown[0], names)} here; it has {names}"
             )
         table = given.get("path") or given.get("table")
         if not table:
@@ -115,13 +114,6 @@ class SourceOptions:
                 raise UnsupportedSession(f"the option {name} is not for {what}")
 
 
-def _unknown(name: str, known: Sequence[str]) -> str:
-    """An option that is none, with the one that is nearest to it."""
-    lowered = {each.lower(): each for each in known}
-    nearest = get_close_matches(name, lowered, n=1)
-    return f"{name} (is {lowered[nearest[0]]} meant?)" if nearest else name
-
-
 def _number(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name.lower())
     if text is not None and not text.isdecimal():
@@ -130,7 +122,19 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
 
 
 def moment(text: str | None) -> datetime | int | None:
-    """A timestamp from an option: milliseconds, or ISO 8601. Raises `ValueError`."""
-    if text is None or not text.isdecimal():
-        return None if text is None else datetime.fromisoformat(text)
-    return int(text)
+    """A timestamp from an option: milliseconds, or ISO 8601. Raises `UnsupportedSession` for other
+    texts, and for one without a zone: the process that plans a query does not know the session's.
+    """
+    if text is None or text.isdecimal():
+        return None if text is None else int(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.utcoffset() is None:
+        raise UnsupportedSession(
+            f"expected a timestamp with its zone, such as 2026-01-31T00:00:00Z, found {text!r}",
+            hint="give it a zone, or use Table.read, where the session's zone holds",
+            error_class="DELTA_TIMESTAMP_INVALID",
+        )
+    return found

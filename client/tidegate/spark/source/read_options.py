@@ -87,8 +87,8 @@ class StreamOptions:
         """From options by their names in lower case. Raises `UnsupportedSession`."""
         if "startingversion" in given and "startingtimestamp" in given:
             raise UnsupportedSession(
-                "[DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET] Please either provide "
-                "'startingVersion' or 'startingTimestamp'"
+                "Please either provide 'startingVersion' or 'startingTimestamp'",
+                error_class="DELTA_STARTING_VERSION_AND_TIMESTAMP_BOTH_SET",
             )
         is_latest = given.get("startingversion", "").lower() == _LATEST
         max_bytes = given.get("maxbytespertrigger")

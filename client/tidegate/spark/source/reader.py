@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from tidegate.errors import InvalidRequest
 from tidegate.models import Scan
 from tidegate.spark.source.options import SourceOptions
+from tidegate.spark.source.plain_errors import each_without_frames, without_frames
 from tidegate.spark.source.pushdown import conjunction
 from tidegate.spark.source.read_tasks import read_files, rows_of, tasks_of
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
@@ -45,6 +46,7 @@ class TidegateReader(DataSourceReader):
         self._pushed = conjunction(filters)
         return filters
 
+    @without_frames
     def partitions(self) -> list[InputPartition]:
         """Raises `InvalidRequest` for an option `where` that does not decide about whole files."""
         options = self._options
@@ -60,6 +62,7 @@ class TidegateReader(DataSourceReader):
             _check_decided(options.where, layout, scan)
         return tasks_of(layout, [rows_of(layout, file) for file in scan.files])
 
+    @each_without_frames
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_files(partition, self._schema, self._storage)
 

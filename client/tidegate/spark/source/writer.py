@@ -17,6 +17,7 @@ from tidegate.spark.columns.schema_change import change_schema
 from tidegate.spark.data_files.arrow_columns import BatchColumns
 from tidegate.spark.data_files.staging import DataFiles, TransactionFolder
 from tidegate.spark.source.options import Service
+from tidegate.spark.source.plain_errors import without_frames
 from tidegate.spark.source.task import write_task
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 from tidegate.spark.tables.layout import TableLayout, new_folder
@@ -77,6 +78,7 @@ class TidegateWriter(DataSourceArrowWriter):
     def _folder(self) -> TransactionFolder:
         return TransactionFolder(self._layout, self._folder_name, self._store())
 
+    @without_frames
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         files = write_task(
             iterator,
@@ -88,6 +90,7 @@ class TidegateWriter(DataSourceArrowWriter):
         )
         return WrittenFiles(files, task_zone())
 
+    @without_frames
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Propose the files of the tasks that succeeded. What attempts left behind that did not
         is deleted: it is in nobody's proposal."""

@@ -70,12 +70,13 @@ class StreamFiles:
         own = TableLayout.of(name=layout.name, location=layout.location, metadata=metadata)
         if not is_read_as(own, layout):
             raise StreamStopped(
-                f"[DELTA_SCHEMA_CHANGED_WITH_VERSION] Detected schema change in version {version}: "
+                f"Detected schema change in version {version}: "
                 f"streaming source schema: {layout.described}, data file schema: "
                 f"{own.described}. Please try restarting the query. If this "
                 "issue repeats across query restarts without making progress, you have made an "
                 "incompatible schema change and need to start your query from scratch using a new "
-                "checkpoint directory."
+                "checkpoint directory.",
+                error_class="DELTA_SCHEMA_CHANGED_WITH_VERSION",
             )
         if self._options.is_feed:
             check_recorded(Span(first=version, last=version, latest=version), version, metadata)
@@ -121,26 +122,29 @@ class StreamFiles:
                 return []
             if added and not options.ignore_changes:
                 raise StreamStopped(
-                    "[DELTA_SOURCE_TABLE_IGNORE_CHANGES] Detected a data update (for example "
+                    "Detected a data update (for example "
                     f"{removed[0].path}) in the source table at version {commit.version}. This is "
                     "currently not supported. If this is going to happen regularly and you are "
                     "okay to skip changes, set the option 'skipChangeCommits' to 'true'. If you "
                     "would like the data update to be reflected, please restart this query with a "
-                    f"fresh checkpoint directory. The source table is {self._table.name}."
+                    f"fresh checkpoint directory. The source table is {self._table.name}.",
+                    error_class="DELTA_SOURCE_TABLE_IGNORE_CHANGES",
                 )
             if not added and not (options.ignore_changes or options.ignore_deletes):
                 raise StreamStopped(
-                    "[DELTA_SOURCE_IGNORE_DELETE] Detected deleted data (for example "
+                    "Detected deleted data (for example "
                     f"{removed[0].path}) from streaming source at version {commit.version}. This "
                     "is currently not supported. If you'd like to ignore deletes, set the option "
-                    f"'ignoreDeletes' to 'true'. The source table is {self._table.name}."
+                    f"'ignoreDeletes' to 'true'. The source table is {self._table.name}.",
+                    error_class="DELTA_SOURCE_IGNORE_DELETE",
                 )
         return [rows_of(self._layout, file) for file in added]
 
     def _lost(self, version: int, error: VersionNotFound) -> StreamStopped:
         return StreamStopped(
-            f"[DELTA_MISSING_FILES_UNEXPECTED_VERSION] Delta stream cannot resume from version "
+            f"Delta stream cannot resume from version "
             f"{version} of table {self._table.name}: {error} Restart the stream with a new "
             "checkpoint location and consider increasing delta.logRetentionDuration. To skip "
-            'missing data instead, set .option("failOnDataLoss", "false").'
+            'missing data instead, set .option("failOnDataLoss", "false").',
+            error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",
         )

@@ -28,14 +28,15 @@ class Offset:
         """Raises `StreamStopped` for the offset of another table, and of a newer client."""
         if value.get("format") != _FORMAT:
             raise StreamStopped(
-                "[DELTA_INVALID_SOURCE_OFFSET_FORMAT] The stored source offset format is invalid: "
-                f"expected format {_FORMAT}, found {value}"
+                "The stored source offset format is invalid: "
+                f"expected format {_FORMAT}, found {value}",
+                error_class="DELTA_INVALID_SOURCE_OFFSET_FORMAT",
             )
         fields = {name: value[name] for name in ("table_id", "version", "index", "is_snapshot")}
         found = cls(**fields)  # type: ignore[arg-type]
         if found.table_id != table_id:
             raise StreamStopped(
-                "[DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE] The streaming query was reading "
+                "The streaming query was reading "
                 f"from an unexpected table (id = '{table_id}'). It used to read from another one "
                 f"(id = '{found.table_id}') according to checkpoint."
             )

@@ -21,6 +21,7 @@ from tidegate.spark.data_files.arrow_columns import BatchColumns
 from tidegate.spark.data_files.staging import DataFiles, TransactionFolder, is_lost
 from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.source.options import Service
+from tidegate.spark.source.plain_errors import without_frames
 from tidegate.spark.source.task import write_task
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 from tidegate.spark.stream.batch import OutputMode, StreamBatch
@@ -80,6 +81,7 @@ class TidegateStreamWriter(DataSourceStreamArrowWriter):
     def _store(self) -> ArrowStore:
         return ArrowStore(self._layout.location, self._storage)
 
+    @without_frames
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchFiles:
         task = TaskContext.get()
         app_id = None if task is None else task.getLocalProperty(QUERY_ID)
@@ -103,6 +105,7 @@ class TidegateStreamWriter(DataSourceStreamArrowWriter):
         )
         return BatchFiles(attempt=attempt, files=files)
 
+    @without_frames
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Propose the files of the tasks that succeeded, unless the batch has landed before."""
         written = [message for message in messages if isinstance(message, BatchFiles)]
