@@ -1,7 +1,6 @@
 """The change data feed, read from change data files, whole files and deletion vectors."""
 
 import datetime as dt
-import json
 
 import pyarrow as pa
 import pytest
@@ -230,19 +229,42 @@ class TestSchemas:
             table.changes(spark, from_version=1)
 
     def test_mapped_columns_are_read_by_the_last_versions_names(self, spark, create, feed):
-        table = create("id bigint, s string", **FEED, **{"delta.columnMapping.mode": "name"})
-        table.append(spark.sql("SELECT 1L id, 'x' s"))
-        schema = json.loads(table.head().metadata.schema_string)
-        schema["fields"][1]["name"] = "renamed"
-        with table.transaction() as txn:
-            txn.update_metadata(schema=json.dumps(schema))
-            txn.commit("RENAME COLUMN")
-        table.append(spark.sql("SELECT 2L id, 'y' renamed"))
-        assert feed(table, 1, 1) == [(1, "x", "insert", 1)]
-        assert table.changes(spark, from_version=1, to_version=1).columns[1] == "s"
-        assert feed(table, 2, 3) == [(2, "y", "insert", 3)]
-        with pytest.raises(ChangesUnavailable, match="INCOMPATIBLE_SCHEMA_CHANGE"):
-            table.changes(spark, from_version=1, to_version=3)
+        table = create("a string, b string", **FEED, **{"delta.columnMapping.mode": "name"})
+        table.append(spark.sql("SELECT 'a1' a, 'b1' b"))
+        for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+            table.alter(spark=spark).rename_column(old, new)
+        table.append(spark.sql("SELECT 'b2' a, 'a2' b"))
+        assert feed(table, 1, 1) == [("a1", "b1", "insert", 1)]
+        found = table.changes(spark, from_version=1)
+        assert found.columns[:2] == ["b", "a"]
+        assert feed(table, 1) == [("a1", "b1", "insert", 1), ("a2", "b2", "insert", 5)]
+
+    def test_partitions_and_change_data_are_read_by_them(self, spark, create, feed):
+        table = create("a int, p int, q int", "p", **FEED, **{"delta.columnMapping.mode": "name"})
+        table.append(spark.sql("SELECT 1 a, 2 p, 3 q"))
+        table.update({"a": "10"}, where="a = 1", spark=spark)
+        table.alter(spark=spark).rename_column("p", "r")
+        table.alter(spark=spark).rename_column("q", "p")
+        assert table.changes(spark, from_version=1).columns[:3] == ["a", "r", "p"]
+        assert feed(table, 1) == [
+            (1, 2, 3, "insert", 1),
+            (1, 2, 3, "update_preimage", 2),
+            (10, 2, 3, "update_postimage", 2),
+        ]
+
+    def test_a_column_that_is_dropped_parts_the_versions(self, spark, create):
+        table = create("a int, b int", **FEED, **{"delta.columnMapping.mode": "name"})
+        table.append(spark.sql("SELECT 1 a, 2 b"))
+        table.alter(spark=spark).drop_columns("b")
+        table.alter(spark=spark).add_columns("b STRING")
+        with pytest.raises(ChangesUnavailable, match="brought the columns of version 3") as gone:
+            table.changes(spark, from_version=1)
+        assert gone.value.error_class == "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
+        table.overwrite(spark.sql("SELECT 1 a"), overwriteSchema=True)
+        table.overwrite(spark.sql("SELECT 1 a, 2 c"), overwriteSchema=True)
+        table.overwrite(spark.sql("SELECT 1 a"), overwriteSchema=True)
+        with pytest.raises(ChangesUnavailable, match="the versions 4 to 4 and 5 to 6 apart"):
+            table.changes(spark, from_version=4)
 
     def test_widened_columns_are_read_as_they_are_now(self, spark, create, feed):
         table = create("a int", **FEED, **{"delta.enableTypeWidening": "true"})

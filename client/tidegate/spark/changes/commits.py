@@ -137,8 +137,9 @@ def _changed(
 ) -> ChangedFile:
     if action.partition_values is None:
         raise ChangesUnavailable(
-            "[DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA] RemoveFile created without extended "
-            f"metadata is ineligible for CDC: {action.path}, removed at version {commit.version}"
+            "RemoveFile created without extended "
+            f"metadata is ineligible for CDC: {action.path}, removed at version {commit.version}",
+            error_class="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
         )
     return ChangedFile(
         path=action.path,

@@ -93,24 +93,32 @@ class FeedCheck:
         span = self.span
         check_recorded(span, version, metadata)
         own = TableLayout.of(name=self.read.name, location=self.read.location, metadata=metadata)
-        if not is_read_as(own, self.layout):
-            raise ChangesUnavailable(
-                "[DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE] Retrieving table changes "
-                f"between version {span.first} and {span.last} failed because of an incompatible "
-                f"schema change. Your read schema is {self.layout.described} at version "
-                f"{self.read.version}, but we found an incompatible schema change at version "
-                f"{version}: {own.described}. If possible, please query table changes separately "
-                f"from version {span.first} to {version} - 1, and from version {version} to "
-                f"{span.last}."
-            )
+        # Files have columns under their physical names, which stay where one is renamed.
+        if is_read_as(own.physical, self.layout.physical):
+            return
+        apart = (
+            f"ask for the versions {span.first} to {version - 1} and {version} to {span.last} apart"
+            if version > span.first
+            else "ask for versions from the one on that brought the columns of version "
+            f"{self.read.version}"
+        )
+        raise ChangesUnavailable(
+            f"Retrieving table changes between version {span.first} and {span.last} failed because "
+            f"of an incompatible schema change. Your read schema is {self.layout.described} at "
+            f"version {self.read.version}, but we found an incompatible schema change at version "
+            f"{version}: {own.described}",
+            hint=apart,
+            error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+        )
 
 
 def check_recorded(span: Span, version: int, metadata: Metadata) -> None:
     """Raise `ChangesUnavailable` unless the feed is on in a version of the span."""
     if not TableProperties.parse(metadata.configuration).change_data_feed:
         raise ChangesUnavailable(
-            f"[DELTA_MISSING_CHANGE_DATA] Error getting change data for range [{span.first} , "
+            f"Error getting change data for range [{span.first} , "
             f"{span.last}] as change data was not recorded for version [{version}]. If you've "
             "enabled change data feed on this table, look into its history to see when it was "
-            f"first enabled. Otherwise, to start recording change data, set {_SWITCH}=true."
+            f"first enabled. Otherwise, to start recording change data, set {_SWITCH}=true.",
+            error_class="DELTA_MISSING_CHANGE_DATA",
         )

@@ -43,23 +43,24 @@ def span_of(
         first = from_version
         if first > latest:
             raise ChangesUnavailable(
-                f"[DELTA_CDC_START_VERSION_AFTER_LATEST] Start version {first} for change data "
-                f"feed exceeds the latest table version {latest}."
+                f"Start version {first} for change data "
+                f"feed exceeds the latest table version {latest}.",
+                error_class="DELTA_CDC_START_VERSION_AFTER_LATEST",
             )
     elif from_timestamp is not None:
         first = first_version_at(table, from_timestamp)
     else:
         raise ChangesUnavailable(
-            "[DELTA_NO_START_FOR_CDC_READ] No startingVersion or startingTimestamp provided for "
-            "CDC read."
+            "No startingVersion or startingTimestamp provided for CDC read.",
+            error_class="DELTA_NO_START_FOR_CDC_READ",
         )
     if to_timestamp is not None:
         to_version = _last_version_at(table, to_timestamp)
     last = latest if to_version is None else min(to_version, latest)
     if last < first:
         raise ChangesUnavailable(
-            f"[DELTA_INVALID_CDC_RANGE] CDC range from start {first} to end {last} was invalid. "
-            "End cannot be before start."
+            f"CDC range from start {first} to end {last} was invalid. End cannot be before start.",
+            error_class="DELTA_INVALID_CDC_RANGE",
         )
     return Span(first=first, last=last, latest=latest)
 
@@ -76,9 +77,10 @@ def first_version_at(table: TableHandle, timestamp: Timestamp) -> int:
     latest = table.head()
     if before.version >= latest.version:
         raise ChangesUnavailable(
-            f"[DELTA_TIMESTAMP_GREATER_THAN_COMMIT] Timestamp {timestamp} is after the table's "
+            f"Timestamp {timestamp} is after the table's "
             f"latest version ({latest.version}, of {latest.timestamp} ms). Use a timestamp at or "
-            "before that."
+            "before that.",
+            error_class="DELTA_TIMESTAMP_GREATER_THAN_COMMIT",
         )
     return before.version + 1
 
@@ -88,8 +90,9 @@ def _last_version_at(table: TableHandle, timestamp: Timestamp) -> int:
         found: Scan = table.scan(_NOTHING, timestamp=timestamp)
     except VersionNotFound as error:
         raise ChangesUnavailable(
-            f"[DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION] The provided timestamp ({timestamp}) "
-            f"is before the earliest version available to this table: {error}"
+            f"The provided timestamp ({timestamp}) "
+            f"is before the earliest version available to this table: {error}",
+            error_class="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
         ) from None
     return found.version
 
@@ -113,6 +116,7 @@ def _milliseconds(timestamp: Timestamp) -> int:
 def _check_one(version: int | None, timestamp: Timestamp | None, which: str) -> None:
     if version is not None and timestamp is not None:
         raise ChangesUnavailable(
-            f"[DELTA_MULTIPLE_CDC_BOUNDARY] Multiple {which} arguments provided for CDC read. "
-            f"Please provide one of either {which}Timestamp or {which}Version."
+            f"Multiple {which} arguments provided for CDC read. "
+            f"Please provide one of either {which}Timestamp or {which}Version.",
+            error_class="DELTA_MULTIPLE_CDC_BOUNDARY",
         )
