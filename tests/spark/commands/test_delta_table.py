@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
 
 from tests.spark.tables import rows
 from tidegate.lake import TOKEN_VARIABLE, URL_VARIABLE
@@ -144,6 +145,27 @@ class TestCommands:
         table.alias("u").delete("u.a = 11")
         table.alias("u").update(set={"a": "u.a + 1"})
         assert rows(table.alias("u").toDF().select("u.a")) == [(21,), (22,)]
+
+    def test_columns_of_its_dataframes_are_the_tables(self, session, named):
+        table = DeltaTable.forName(session, named)
+        found, source = table.toDF(), session.sql("SELECT 10 AS a, 5 AS month")
+        merged = table.merge(source, table.toDF()["a"] == source["a"])
+        merged.whenMatchedUpdate(found["month"] == 1, {"month": found["month"] + 1}).execute()
+        table.update(found["a"] == 11, {"a": found["a"] + F.lit(100)})
+        renamed = table.alias("t")
+        renamed.delete(renamed.toDF()["a"] == 20)
+        assert rows(table.toDF()) == [(10, 2), (21, 2), (111, 1)]
+        other = session.range(1).toDF("a")
+        with pytest.raises(InvalidCommand, match="MISSING_ATTRIBUTES"):
+            table.delete(other["a"] == 10)
+
+    def test_columns_of_a_source_that_was_made_of_them_are_the_sources(self, session, named):
+        table = DeltaTable.forName(session, named)
+        found = table.toDF()
+        source = found.where("a = 10").withColumn("month", F.lit(9))
+        merged = table.merge(source, found["a"] == source["a"])
+        merged.whenMatchedUpdate(set={"month": found["month"] + source["month"]}).execute()
+        assert rows(table.toDF()) == [(10, 10), (11, 1), (20, 2), (21, 2)]
 
     def test_manifests(self, session, named, months):
         table = DeltaTable.forName(session, named)

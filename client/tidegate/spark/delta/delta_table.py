@@ -4,6 +4,7 @@ that go through the service.
 
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Self, TypeAlias
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -26,6 +27,7 @@ from tidegate.spark.delta.finding import (
     table_named,
 )
 from tidegate.spark.delta.making import make_table
+from tidegate.spark.delta.own_columns import OwnColumns
 from tidegate.spark.delta.table_builder import DeltaTableBuilder
 from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.expressions.arguments import (
@@ -57,10 +59,18 @@ class DeltaTable:
     `AnalysisException` with Delta's error class, before any job.
     """
 
-    def __init__(self, spark: SparkSession, table: Table, *, alias: str | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        table: Table,
+        *,
+        alias: str | None = None,
+        own: OwnColumns | None = None,
+    ) -> None:
         self._spark = spark
         self._table = table
         self._alias = alias
+        self._own = own or OwnColumns(spark)
 
     @classmethod
     def over(cls, spark: SparkSession, table: Table) -> Self:
@@ -162,17 +172,21 @@ class DeltaTable:
         return DeltaTableBuilder(spark, make)
 
     def toDF(self) -> DataFrame:
-        """The rows of the latest version now."""
+        """The rows of the latest version now. Its columns are the table's in conditions and values
+        of commands, as long as 100 further calls are not made."""
         found = self._table.read(self._spark)
-        return found if self._alias is None else found.alias(self._alias)
+        found = found if self._alias is None else found.alias(self._alias)
+        self._own.note(found)
+        return found
 
     def alias(self, aliasName: str) -> Self:
         """The table under another name in expressions."""
-        return type(self)(self._spark, self._table, alias=aliasName)
+        return type(self)(self._spark, self._table, alias=aliasName, own=self._own)
 
     def delete(self, condition: Column | str | None = None) -> None:
         """Delete the rows of which the condition is true, all without one."""
-        delete(self._table, self._spark, condition_column(condition), alias=self._alias)
+        found = condition_column(condition, named=self._named)
+        delete(self._table, self._spark, found, alias=self._alias)
 
     def update(
         self,
@@ -180,12 +194,18 @@ class DeltaTable:
         set: Mapping[str, Column | str] | None = None,
     ) -> None:
         """Set columns of the rows of which the condition is true, of all without one."""
-        values = assigned_columns(set, name="'set'")
-        update(self._table, self._spark, values, condition_column(condition), alias=self._alias)
+        values = assigned_columns(set, name="'set'", named=self._named)
+        found = condition_column(condition, named=self._named)
+        update(self._table, self._spark, values, found, alias=self._alias)
 
     def merge(self, source: DataFrame, condition: Column | str) -> DeltaMergeBuilder:
         """Begin a MERGE: clauses are added to what is returned, and its `execute` does it."""
-        return DeltaMergeBuilder(self._table, source, condition, alias=self._alias)
+        named = partial(self._named, source=source)
+        return DeltaMergeBuilder(self._table, source, condition, alias=self._alias, named=named)
+
+    def _named(self, column: Column, *, source: DataFrame | None = None) -> Column:
+        alias = self._alias or self._table.name.rpartition(".")[2]
+        return self._own.named(column, alias, source=source)
 
     def optimize(self) -> DeltaOptimizeBuilder:
         """Begin an OPTIMIZE, which a method of what is returned does."""

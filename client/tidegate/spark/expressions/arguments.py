@@ -1,12 +1,14 @@
 """What users hand to commands, checked as Delta's Python API checks it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 T = TypeVar("T")
+Named = Callable[[Column], Column]
+"""Gives a column's parts other names."""
 _DEFAULT = "DEFAULT"
 _WORDS = {int: "an int", str: "a string", bool: "a boolean"}
 
@@ -34,10 +36,20 @@ def texts(values: Mapping[str, str] | None, *, name: str) -> dict[str, str]:
     return dict(values)
 
 
-def condition_column(condition: Column | str | None, *, name: str = "'condition'") -> Column | None:
-    """The condition as a column; None for none. Raises `TypeError`."""
-    if condition is None or isinstance(condition, Column):
-        return condition
+def as_given(column: Column) -> Column:
+    """The column itself."""
+    return column
+
+
+def condition_column(
+    condition: Column | str | None, *, name: str = "'condition'", named: Named = as_given
+) -> Column | None:
+    """The condition as a column, a given one as `named` has it; None for none. Raises
+    `TypeError`."""
+    if condition is None:
+        return None
+    if isinstance(condition, Column):
+        return named(condition)
     if isinstance(condition, str):
         return expression(condition)
     raise TypeError(
@@ -46,9 +58,11 @@ def condition_column(condition: Column | str | None, *, name: str = "'condition'
     )
 
 
-def assigned_columns(values: Mapping[str, Column | str] | None, *, name: str) -> dict[str, Column]:
-    """The values as columns, by the name of what they are assigned to. Raises `ValueError` for
-    none, and `TypeError`."""
+def assigned_columns(
+    values: Mapping[str, Column | str] | None, *, name: str, named: Named = as_given
+) -> dict[str, Column]:
+    """The values as columns, given ones as `named` has them, by the name of what they are assigned
+    to. Raises `ValueError` for none, and `TypeError`."""
     if values is None:
         raise ValueError(f"{name} cannot be None")
     if not isinstance(values, dict):
@@ -65,7 +79,7 @@ def assigned_columns(values: Mapping[str, Column | str] | None, *, name: str) ->
                 f"Values of dict in {name} must contain only Spark SQL Columns or strings "
                 f"(expressions in SQL syntax) as values, found {value!r} of type {type(value)}"
             )
-        found[column] = expression(value) if isinstance(value, str) else value
+        found[column] = expression(value) if isinstance(value, str) else named(value)
     return found
 
 

@@ -8,7 +8,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from tidegate.handle import TableHandle
 from tidegate.spark.commands.outcome import Changed
-from tidegate.spark.expressions.arguments import assigned_columns, condition_column
+from tidegate.spark.expressions.arguments import Named, as_given, assigned_columns, condition_column
 from tidegate.spark.merge.clauses import Action, Clause, Merge, When
 from tidegate.spark.merge.merge import merge
 
@@ -27,6 +27,7 @@ class _Clauses:
         condition: Column | str,
         *,
         alias: str | None = None,
+        named: Named = as_given,
         clauses: tuple[Clause, ...] = (),
         evolves: bool = False,
     ) -> None:
@@ -34,19 +35,20 @@ class _Clauses:
             raise ValueError("'source' in merge cannot be None")
         if not isinstance(source, DataFrame):
             raise TypeError("Type of 'source' in merge must be DataFrame.")
-        found = condition_column(condition)
+        found = condition_column(condition, named=named)
         if found is None:
             raise ValueError("'condition' in merge cannot be None")
         self._table = table
         self._source = source
         self._condition = found
         self._alias = alias
+        self._named = named
         self._clauses = clauses
         self._evolves = evolves
 
     def whenMatchedUpdate(self, condition: _Condition = None, set: _Values = None) -> Self:
         """Set columns of a row that matches."""
-        values = assigned_columns(set, name="'set' in whenMatchedUpdate")
+        values = assigned_columns(set, name="'set' in whenMatchedUpdate", named=self._named)
         return self._with(When.MATCHED, Action.UPDATE, condition, values)
 
     def whenMatchedUpdateAll(self, condition: _Condition = None) -> Self:
@@ -60,7 +62,7 @@ class _Clauses:
     def whenNotMatchedInsert(self, condition: _Condition = None, values: _Values = None) -> Self:
         """Insert a row of the source that matches none; columns that are not named are null, or
         computed where they are generated."""
-        found = assigned_columns(values, name="'values' in whenNotMatchedInsert")
+        found = assigned_columns(values, name="'values' in whenNotMatchedInsert", named=self._named)
         return self._with(When.NOT_MATCHED, Action.INSERT, condition, found)
 
     def whenNotMatchedInsertAll(self, condition: _Condition = None) -> Self:
@@ -71,7 +73,9 @@ class _Clauses:
         self, condition: _Condition = None, set: _Values = None
     ) -> Self:
         """Set columns of a row that no row of the source matches."""
-        values = assigned_columns(set, name="'set' in whenNotMatchedBySourceUpdate")
+        values = assigned_columns(
+            set, name="'set' in whenNotMatchedBySourceUpdate", named=self._named
+        )
         return self._with(When.NOT_MATCHED_BY_SOURCE, Action.UPDATE, condition, values)
 
     def whenNotMatchedBySourceDelete(self, condition: _Condition = None) -> Self:
@@ -89,9 +93,8 @@ class _Clauses:
         condition: _Condition,
         values: Mapping[str, Column] | None,
     ) -> Self:
-        clause = Clause(
-            when=when, action=action, condition=condition_column(condition), values=values
-        )
+        found = condition_column(condition, named=self._named)
+        clause = Clause(when=when, action=action, condition=found, values=values)
         return self._next((*self._clauses, clause), evolves=self._evolves)
 
     def _next(self, clauses: tuple[Clause, ...], *, evolves: bool) -> Self:
@@ -100,6 +103,7 @@ class _Clauses:
             self._source,
             self._condition,
             alias=self._alias,
+            named=self._named,
             clauses=clauses,
             evolves=evolves,
         )
