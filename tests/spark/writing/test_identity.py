@@ -75,6 +75,19 @@ def test_rows_that_are_copied_take_no_numbers(spark, numbered):
     assert mark_of(table) == 2
 
 
+def test_numbers_that_were_given_move_no_mark_where_none_is_new(spark, numbered):
+    table = numbered(start=10, step=5, explicit=True)
+    table.append(spark.sql("SELECT 1000L AS id, 0L AS a UNION ALL SELECT 2000L, 1L"))
+    source = spark.sql("SELECT 0L AS a").alias("s")
+    merge = table.merge(source, "t.a = s.a", alias="t")
+    merge.whenMatchedUpdate(set={"a": "9L"}).whenNotMatchedInsert(values={"a": "s.a"}).execute()
+    table.overwrite(spark.sql("SELECT 5L AS a").where("a = 0"), replace_where="a = 9")
+    assert values(table.read(spark)) == [2000]
+    assert mark_of(table) is None
+    table.append(spark.sql("SELECT 2L AS a"))
+    assert values(table.read(spark)) == [10, 2000]
+
+
 def test_partitions_need_nothing_of_each_other(spark, numbered):
     table = numbered(step=-2)
     table.append(spark.range(0, 10, 1, 3).selectExpr("id AS a"))

@@ -28,6 +28,7 @@ from tidegate.spark.tables.assignment import (
 )
 from tidegate.spark.tables.building import few_calls
 from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.mapping import as_column
 from tidegate.spark.tables.partitions import empty_as_null, folder_value
 from tidegate.spark.tables.store_assignment import StoreAssignment
 from tidegate.spark.values.defaults import default_of, default_value
@@ -130,7 +131,8 @@ def _columns(df: DataFrame) -> dict[str, StructField]:
     for field in df.schema.fields:
         if known.setdefault(field.name.lower(), field) is not field:
             raise SchemaMismatch(
-                f"the DataFrame has the column {field.name} twice (names are matched in any case)"
+                f"the DataFrame has the column {field.name} twice (names are matched in any case)",
+                error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
             )
     return known
 
@@ -166,4 +168,5 @@ def _conformed(
     value = within_length(required_inside(value, field.dataType, name=name), field)
     if is_partition:
         value = empty_as_null(value, field)
-    return value if field.nullable else required(value, name=name)
+    value = value if field.nullable else required(value, name=name)
+    return as_column(value, field) if LENGTH_KEY in field.metadata else value

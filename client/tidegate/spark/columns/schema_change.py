@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from uuid import NAMESPACE_OID, uuid5
 
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NullType, StructField, StructType
 
 from tidegate.spark.columns.mapping import with_marks
 from tidegate.spark.columns.widening import is_wider, with_changes
@@ -91,7 +91,7 @@ def check_partitioning(layout: TableLayout, partition_by: Sequence[str] | None) 
 def merged(table: StructType, df: StructType, *, widens: bool = False) -> StructType:
     """The table's columns, then those that only the DataFrame has, at any depth. Columns are
     matched by name in any case; one that both have keeps the table's name and nullability, and its
-    type, unless the table `widens` and the DataFrame's is wider."""
+    type, unless that is void, or the table `widens` and the DataFrame's is wider."""
     given = {field.name.lower(): field for field in df.fields}
     names = {field.name.lower() for field in table.fields}
     return StructType(
@@ -137,6 +137,8 @@ def _merged_type(table: DataType, df: DataType, *, widens: bool) -> DataType:
                 _merged_type(table.valueType, df.valueType, widens=widens),
                 table.valueContainsNull,
             )
+    if isinstance(table, NullType) and not is_untyped(df):
+        return with_only(nullable(df), (_COMMENT,))
     return df if widens and is_wider(table, df) else table
 
 

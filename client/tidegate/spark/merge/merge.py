@@ -189,7 +189,6 @@ class _Execution:
             rows = rows.repartition(*map(quoted, columns))
         plan = self._plan
         written.write(with_numbers(rows, self._layout, plan))
-        note_numbers(self._target.transaction, self._layout, written.data, plan.numbered)
 
     def _commit(
         self,
@@ -206,6 +205,8 @@ class _Execution:
         records = sum(self._target.records(touched.files).values())
         copied = records - updated - deleted if touched.positions is None else 0
         inserted = written.data.rows - copied - updated
+        if inserted:
+            note_numbers(self._target.transaction, self._layout, written.data, self._plan.numbered)
         metrics = dict(own) | {
             "numTargetRowsInserted": inserted,
             "numTargetRowsUpdated": updated,

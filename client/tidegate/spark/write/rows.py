@@ -38,14 +38,17 @@ def write_conformed(
     df: DataFrame,
     conformed: DataFrame,
     options: FileOptions = AS_USUAL,
+    *,
+    copied: int = 0,
 ) -> DataFiles:
-    """As `write_rows`, of a DataFrame `df` that was conformed before."""
+    """As `write_rows`, of a DataFrame `df` that was conformed before, with so many rows of the
+    table's own, which move no mark."""
     layout = folder.layout
     files = folder.write(arranged(conformed, layout, options), options)
     numbers = {
         name: files.numbers[name]
         for name in unnumbered(layout, df.columns)
-        if name in files.numbers
+        if name in files.numbers and files.rows > copied
     }
     moved = moved_marks(transaction.metadata.schema_string, layout, numbers)
     if moved is not None:
@@ -73,7 +76,8 @@ def write_replacing(
     found = replaced_rows(transaction, layout, where, passes)
     conformed = conformed_with_kept(df, layout, found.kept, [rows_inside(where)])
     passes.writes_rows(f"rows in the place of those in {len(found.files)} files")
-    return write_conformed(transaction, folder, df, conformed, options), found
+    files = write_conformed(transaction, folder, df, conformed, options, copied=found.copied)
+    return files, found
 
 
 def arranged(df: DataFrame, layout: TableLayout, options: FileOptions) -> DataFrame:
