@@ -172,7 +172,11 @@ def copied(lake: Lake, tables_to_copy: dict[str, Table]) -> CopyTable:
 def _beside_commits(folder: str, names: list[str]) -> list[str]:
     """What is in a log but commits: the service writes it by itself, maybe while it is copied."""
     is_log = Path(folder).name == "_delta_log"
-    return [name for name in names if is_log and not name.endswith(".json")]
+    return [
+        name
+        for name in names
+        if name.startswith(".tidegate-") or (is_log and not name.endswith(".json"))
+    ]
 
 
 class Source:

@@ -33,7 +33,7 @@ class TestDeletes:
         assert note.startswith("The DELETE was of the rows where (t")
         assert note.endswith(".a = 10).")
         told = str(lost.value)
-        assert told.startswith("[DELTA_CONCURRENT_DELETE_READ] version 2 (DELETE) removed")
+        assert told.startswith("[DELTA_CONCURRENT_APPEND] version 2 (DELETE) added")
         application = spark.sparkContext.applicationId
         won = f"version 2 (DELETE) by {application}, userMetadata 'tidy up', partition month=1."
         assert f"The winner is {won} Next: do it again on the newer version; `retries`" in told

@@ -46,7 +46,7 @@ def fields(table, version):
 class TestNames:
     @pytest.mark.parametrize("write", ["append", "overwrite"])
     def test_a_misspelt_one_is_refused_with_the_known_ones(self, spark, months, write):
-        with pytest.raises(InvalidRequest, match="mergeSchem'") as raised:
+        with pytest.raises(InvalidRequest, match=r"mergeSchem \(is mergeSchema meant") as raised:
             getattr(months, write)(of_month(spark, 1, 1), mergeSchem=True)
         known = "compression', 'dataChange', 'maxRecordsPerFile', 'mergeSchema', "
         assert known in str(raised.value)

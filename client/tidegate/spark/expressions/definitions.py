@@ -123,6 +123,11 @@ def check_default(field: StructField, sql: str, spark: SparkSession, *, statemen
             f"{failed} has a DEFAULT value {sql}, which is not a constant expression whose "
             "equivalent value is known at query planning time",
         )
+    if not value.deterministic():
+        raise InvalidCommand(
+            "INVALID_DEFAULT_VALUE.NON_DETERMINISTIC",
+            f"{failed} has a DEFAULT value {sql}, which contains a non-deterministic expression",
+        )
     found = selected.schema.fields[0].dataType
     try:
         assign(F.expr(sql), found, field.dataType, name=field.name)

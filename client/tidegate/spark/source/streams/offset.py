@@ -38,7 +38,8 @@ class Offset:
             raise StreamStopped(
                 "The streaming query was reading "
                 f"from an unexpected table (id = '{table_id}'). It used to read from another one "
-                f"(id = '{found.table_id}') according to checkpoint."
+                f"(id = '{found.table_id}') according to checkpoint.",
+                error_class="DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
             )
         return found
 
