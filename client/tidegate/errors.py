@@ -62,7 +62,7 @@ class ConflictInfo:
 
     def __str__(self) -> str:
         parts = [f"version {self.version} ({self.operation or 'operation not recorded'})"]
-        if (writer := self.application_id or self.engine_info) is not None:
+        if writer := self.application_id or self.engine_info:
             parts[0] += f" by {writer}"
         if self.user_metadata:
             parts.append(f"userMetadata {excerpt(self.user_metadata)}")

@@ -5,6 +5,7 @@ through structs only, because neither partition values nor statistics go into ar
 """
 
 import dataclasses
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,7 @@ PHYSICAL_NAME = "delta.columnMapping.physicalName"
 TYPE_CHANGES = "delta.typeChanges"
 LENGTH_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 """A field's metadata: `char(n)` or `varchar(n)`, as a string column was declared."""
+_CHAR = re.compile(r"char\(([0-9]{1,9})\)")
 
 
 class InvalidSchema(ValueError):
@@ -214,3 +216,9 @@ def walk(
         case MapType(key=key, value=value):
             yield from walk(key, (*path, "key"))
             yield from walk(value, (*path, "value"))
+
+
+def char_length(field: Field) -> int | None:
+    """The characters to which readers pad the values of a CHAR column; None for other columns."""
+    found = _CHAR.fullmatch(str(field.metadata.get(LENGTH_KEY, "")).lower())
+    return None if found is None else int(found[1])

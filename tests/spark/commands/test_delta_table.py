@@ -165,7 +165,22 @@ class TestCommands:
         source = found.where("a = 10").withColumn("month", F.lit(9))
         merged = table.merge(source, found["a"] == source["a"])
         merged.whenMatchedUpdate(set={"month": found["month"] + source["month"]}).execute()
-        assert rows(table.toDF()) == [(10, 10), (11, 1), (20, 2), (21, 2)]
+        # A source that is such a DataFrame, too.
+        source = table.toDF()
+        merged = table.merge(source, table.toDF()["a"] == source["a"] + 1)
+        merged.whenMatchedUpdate(set={"month": source["month"] * 10}).execute()
+        assert rows(table.toDF()) == [(10, 10), (11, 100), (20, 2), (21, 20)]
+
+    def test_columns_of_which_nobody_can_tell_whose_they_are(self, session, named):
+        table = DeltaTable.forName(session, named)
+        found = table.toDF()
+        alias = named.rpartition(".")[2]
+        with pytest.raises(InvalidCommand, match="AMBIGUOUS_REFERENCE"):
+            table.merge(session.range(1).alias(alias), found["a"] == F.col("id"))
+        session.conf.set("spark.sql.analyzer.failAmbiguousSelfJoin", "false")
+        source = found.where("a = 10")
+        with pytest.raises(InvalidCommand, match="AMBIGUOUS_REFERENCE"):
+            table.merge(source, found["a"] == source["a"])
 
     def test_manifests(self, session, named, months):
         table = DeltaTable.forName(session, named)

@@ -257,13 +257,25 @@ class TestSchemas:
         table.append(spark.sql("SELECT 1 a, 2 b"))
         table.alter(spark=spark).drop_columns("b")
         table.alter(spark=spark).add_columns("b STRING")
-        with pytest.raises(ChangesUnavailable, match="brought the columns of version 3") as gone:
+        with pytest.raises(ChangesUnavailable, match="from 2 on, or for earlier ones") as gone:
             table.changes(spark, from_version=1)
         assert gone.value.error_class == "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE"
+        assert table.changes(spark, from_version=1, to_version=1).count() == 1
         table.alter(spark=spark).add_columns("c INT")
         table.alter(spark=spark).drop_columns("c")
-        with pytest.raises(ChangesUnavailable, match="the versions 3 to 3 and 4 to 5 apart"):
+        with pytest.raises(ChangesUnavailable, match="ask for versions from 5 on"):
             table.changes(spark, from_version=3)
+        assert table.changes(spark, from_version=5).count() == 0
+
+    def test_names_that_were_mapped_once_are_no_others(self, spark, create):
+        table = create("a string, b string", **FEED, **{"delta.columnMapping.mode": "name"})
+        for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+            table.alter(spark=spark).rename_column(old, new)
+        table.append(spark.sql("SELECT 'a' a, 'b' b"))
+        table.alter(spark=spark).set_properties({"delta.enableChangeDataFeed": "false"})
+        table.alter(spark=spark).drop_feature("columnMapping")
+        with pytest.raises(ChangesUnavailable, match="INCOMPATIBLE_SCHEMA_CHANGE"):
+            table.changes(spark, from_version=4, to_version=4)
 
     def test_widened_columns_are_read_as_they_are_now(self, spark, create, feed):
         table = create("a int", **FEED, **{"delta.enableTypeWidening": "true"})

@@ -238,8 +238,12 @@ class TestMergeSchema:
         assert table.read(spark).schema["n"].dataType == NullType()
         with pytest.raises(UnsupportedTable, match=r"column n of .* option mergeSchema"):
             table.append(spark.sql("SELECT 1 AS a"))
-        table.append(spark.sql("SELECT 1 AS a, 'x' AS n"), mergeSchema=True)
-        assert rows(table.read(spark)) == [("x", 1)]
+        table.delete(spark=spark)
+        source = spark.sql("SELECT 0 AS a, 'x' AS n").alias("s")
+        merge = table.merge(source, "void.a = s.a").withSchemaEvolution()
+        merge.whenNotMatchedInsertAll().execute()
+        table.append(spark.sql("SELECT 1 AS a, 'y' AS n"))
+        assert rows(table.read(spark)) == [("x", 0), ("y", 1)]
 
     def test_it_is_a_change_that_others_meet(self, spark, lake, months):
         new = spark.sql("SELECT 1 AS a, 5 AS month, 'x' AS note")

@@ -1,6 +1,6 @@
 """The changes of a span of versions: their files, and the schema that all of them are read by."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql.types import LongType, StringType, StructField, TimestampType
@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from tidegate.handle import TableHandle
 from tidegate.models import TableVersion
-from tidegate.spark.changes.commits import ChangedFile, Commit, changed_files, commits_of
+from tidegate.spark.changes.commits import ChangedFile, changed_files, commits_of
 from tidegate.spark.changes.compatible import is_read_as
 from tidegate.spark.changes.span import Span
 from tidegate.spark.errors import ChangesUnavailable
@@ -65,51 +65,52 @@ def feed_of(table: TableHandle, span: Span) -> Feed:
     layout = TableLayout.of(name=read.name, location=read.location, metadata=read.metadata)
     layout = replace(layout, reading=Reading(version=None))
     check_readable(layout, read.protocol)
-    check = FeedCheck(span=span, read=read, layout=layout)
-    check.metadata(span.first, table.as_of(span.first).metadata)
-    files = check.files(commits_of(table, span.first, span.last))
+    files: list[ChangedFile] = []
+    changes = [(span.first, table.as_of(span.first).metadata)]
+    check_recorded(span, *changes[0])
+    for commit in commits_of(table, span.first, span.last):
+        if commit.metadata is not None and commit.version > span.first:
+            check_recorded(span, commit.version, commit.metadata)
+            changes.append((commit.version, commit.metadata))
+        files += changed_files(commit)
+    _check_read(span, changes, read, layout)
     return Feed(layout=layout, files=tuple(files))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedCheck:
-    """What has to hold of every version of a span that is read by the schema of `read`."""
+def _check_read(
+    span: Span,
+    changes: Sequence[tuple[int, Metadata]],
+    read: TableVersion,
+    layout: TableLayout,
+) -> None:
+    """Raise `ChangesUnavailable` unless each version's columns can be read; `changes` are the
+    versions from which a metadata holds."""
+    found = [
+        (version, TableLayout.of(name=read.name, location=read.location, metadata=metadata))
+        for version, metadata in changes
+    ]
+    odd = [i for i, (_, own) in enumerate(found) if not _is_read(own, layout)]
+    if not odd:
+        return
+    version, own = found[odd[0]]
+    behind = [later for later, _ in found[odd[-1] + 1 :]]
+    hint = f"ask for versions from {behind[0]} on" if behind else "ask for later versions"
+    if layout.is_mapped:
+        hint += ", or for earlier ones, which are read by the columns of the last of them"
+    raise ChangesUnavailable(
+        f"Retrieving table changes between version {span.first} and {span.last} failed because "
+        f"of an incompatible schema change. Your read schema is {layout.described} at version "
+        f"{read.version}, but we found an incompatible schema change at version {version}: "
+        f"{own.described}",
+        hint=hint,
+        error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+    )
 
-    span: Span
-    read: TableVersion
-    layout: TableLayout
 
-    def files(self, commits: Iterable[Commit]) -> list[ChangedFile]:
-        """The changed files of commits, of which the metadata before the first was checked."""
-        found: list[ChangedFile] = []
-        for commit in commits:
-            if commit.metadata is not None:
-                self.metadata(commit.version, commit.metadata)
-            found += changed_files(commit)
-        return found
-
-    def metadata(self, version: int, metadata: Metadata) -> None:
-        """Raise `ChangesUnavailable` unless the feed is on and the columns can be read."""
-        span = self.span
-        check_recorded(span, version, metadata)
-        own = TableLayout.of(name=self.read.name, location=self.read.location, metadata=metadata)
-        # Files have columns under their physical names, which stay where one is renamed.
-        if is_read_as(own.physical, self.layout.physical):
-            return
-        apart = (
-            f"ask for the versions {span.first} to {version - 1} and {version} to {span.last} apart"
-            if version > span.first
-            else "ask for versions from the one on that brought the columns of version "
-            f"{self.read.version}"
-        )
-        raise ChangesUnavailable(
-            f"Retrieving table changes between version {span.first} and {span.last} failed because "
-            f"of an incompatible schema change. Your read schema is {self.layout.described} at "
-            f"version {self.read.version}, but we found an incompatible schema change at version "
-            f"{version}: {own.described}",
-            hint=apart,
-            error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
-        )
+def _is_read(own: TableLayout, read: TableLayout) -> bool:
+    # Files have columns under their physical names, which stay where one is renamed, and which are
+    # the names that the columns have where mapping was taken from the table later.
+    return is_read_as(own.physical, read.physical) and (read.is_mapped or is_read_as(own, read))
 
 
 def check_recorded(span: Span, version: int, metadata: Metadata) -> None:

@@ -91,7 +91,7 @@ def _last_version_at(table: TableHandle, timestamp: Timestamp) -> int:
     except VersionNotFound as error:
         raise ChangesUnavailable(
             f"The provided timestamp ({timestamp}) "
-            f"is before the earliest version available to this table: {error}",
+            f"is before the earliest version available to this table: {error.detail}",
             error_class="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
         ) from None
     return found.version

@@ -88,7 +88,9 @@ def conform(
     known = _columns(df)
     storing = StoreAssignment.of(df.sparkSession)
     columns = {
-        field.name: _conformed(field, known.get(field.name.lower()), layout, storing)
+        field.name: _marked(
+            _conformed(field, known.get(field.name.lower()), layout, storing), field
+        )
         for field in fields
         if field.name not in missing
     }
@@ -137,6 +139,13 @@ def _columns(df: DataFrame) -> dict[str, StructField]:
     return known
 
 
+def _marked(value: Column | None, field: StructField) -> Column | None:
+    """The value, for the conditions over it, too: Spark pads what it compares with CHAR columns."""
+    if value is None or LENGTH_KEY not in field.metadata:
+        return value
+    return as_column(value, field)
+
+
 @few_calls()
 def _conformed(
     field: StructField, found: StructField | None, layout: TableLayout, storing: StoreAssignment
@@ -168,5 +177,4 @@ def _conformed(
     value = within_length(required_inside(value, field.dataType, name=name), field)
     if is_partition:
         value = empty_as_null(value, field)
-    value = value if field.nullable else required(value, name=name)
-    return as_column(value, field) if LENGTH_KEY in field.metadata else value
+    return value if field.nullable else required(value, name=name)

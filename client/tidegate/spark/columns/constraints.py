@@ -15,11 +15,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, BooleanType, StructField
 
+from tidegate.spark.columns.lengths import within_length
 from tidegate.spark.errors import UnsupportedTable, marked
-from tidegate.spark.tables.assignment import quoted, required, unqualified
+from tidegate.spark.tables.assignment import chosen, quoted, required, unqualified
 from tidegate.spark.tables.layout import TableLayout
+from tidegate.spark.tables.mapping import as_column
 from tidegate.spark.tables.partitions import empty_as_null
 from tidegate_protocol.features.known import GENERATION_EXPRESSION, INVARIANTS
+from tidegate_protocol.schema.data_types import LENGTH_KEY
 
 MOST_CHARACTERS = 500
 """Of what is told of a row that breaks a constraint."""
@@ -107,12 +110,20 @@ def with_computed(df: DataFrame, layout: TableLayout, where: Mapping[str, Column
     condition is true. Other rows keep what they have: in this session, of another time zone than
     the writer's, it could be something else. Raises as `with_generated` does."""
     known = generated_columns(layout)
+    limited = {
+        field.name: as_column(within_length(quoted(field.name), field), field)
+        for field in layout.spark_schema.fields
+        if LENGTH_KEY in field.metadata
+    }
+    df = unqualified(df)
+    if where and limited:
+        df = unqualified(chosen(df, {**dict.fromkeys(df.columns), **limited}))
     columns = {
         name: F.when(condition, _computed(layout, name, known[name])).otherwise(quoted(name))
         for name, condition in where.items()
     }
     with _told(layout, columns):
-        return unqualified(df).withColumns(columns)
+        return df.withColumns(columns)
 
 
 def check_conditions(df: DataFrame, layout: TableLayout, found: Sequence[Constraint]) -> None:

@@ -17,6 +17,7 @@ from tidegate.spark.errors import InvalidRows, SchemaMismatch
 from tidegate.spark.tables.assignment import same_type
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.mapping import PARQUET_ID
+from tidegate.spark.tables.refusals import check_typed
 from tidegate_protocol.schema.data_types import (
     BINARY,
     BOOLEAN,
@@ -102,6 +103,7 @@ class BatchColumns:
 
     def __init__(self, schema: SparkStruct, layout: TableLayout) -> None:
         """Raises `SchemaMismatch` for a DataFrame of this schema that does not fit the table."""
+        check_typed(layout)
         positions: dict[str, int] = {}
         for position, field in enumerate(schema.fields):
             if positions.setdefault(field.name.lower(), position) != position:

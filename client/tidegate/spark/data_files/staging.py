@@ -32,6 +32,7 @@ from tidegate.spark.storage.locations import LOCAL, DataStore, StoredFile, schem
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.partitions import values_of_folder
+from tidegate.spark.tables.refusals import check_typed
 from tidegate.spark.values.identity import identity_columns
 from tidegate.spark.write_options import AS_USUAL, FileOptions
 from tidegate.transaction_handle import TransactionHandle, left_at_the_end
@@ -90,7 +91,8 @@ class TransactionFolder:
         """Write a conformed DataFrame with Spark's own Parquet writer, in one job; without
         statistics where the files are no data files of the table.
 
-        Raises `InvalidRows`, `StorageError`, or what else the Spark job failed of.
+        Raises `InvalidRows`, `StorageError`, `UnsupportedTable` for a void column, or what else the
+        Spark job failed of.
         """
         if scheme_of(self.layout.location) == LOCAL:
             return self.write_through(None, df, options, is_data=is_data)
@@ -113,6 +115,7 @@ class TransactionFolder:
         is_data: bool = True,
     ) -> DataFiles:
         """Write by `direct_write`'s sink, or by Hadoop's committer without one."""
+        check_typed(self.layout)
         df = physical_columns(df, self.layout)
         try:
             if sink is None:

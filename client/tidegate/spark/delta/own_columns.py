@@ -5,10 +5,11 @@ DataFrame for as long as it lives. Here each `toDF` reads the latest version, so
 is known by Catalyst's id of it, and named anew.
 """
 
-from collections import OrderedDict
+from collections import deque
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.expressions.resolution import column_of
 from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
 
@@ -24,46 +25,68 @@ class OwnColumns:
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._known: OrderedDict[int, JavaObject] = OrderedDict()
+        self._given: set[int] = set()
+        self._known: deque[JavaObject] = deque(maxlen=_MOST)
 
     def note(self, df: DataFrame) -> None:
         """Know the columns of a DataFrame from here on; none of Spark Connect, which shows none."""
-        if (frame := getattr(df, "_jdf", None)) is None:
-            return
-        self._known[frame.id()] = _columns(df)
-        if len(self._known) > _MOST:
-            self._known.popitem(last=False)
+        if (frame := getattr(df, "_jdf", None)) is not None:
+            self._given.add(frame.id())
+            self._known.append(_columns(df))
 
     def named(self, column: Column, alias: str, *, source: DataFrame | None = None) -> Column:
         """The column with those that are known under the alias. Where the `source` of a MERGE was
-        made of such a DataFrame, a column of both is the table's if that was asked for it."""
+        made of such a DataFrame, a column of both is the table's if that was asked for it. Raises
+        `InvalidCommand` where nobody can tell, and where the source has the alias, too."""
         if not self._known:
             return column
         jvm = jvm_of(self._spark)
         expression = self._spark._jsparkSession.expression(column._jc)
-        of_source = None if source is None else _columns(source)
         leaves = expression.collectLeaves()
         found = java_class(jvm, "java.util.HashMap")()
         for leaf in (leaves.apply(i) for i in range(leaves.size())):
-            if leaf.getClass().getSimpleName() != "AttributeReference":
-                continue
-            if of_source is not None and of_source.contains(leaf):
-                is_own = _asked(leaf) in self._known
-            else:
-                is_own = any(known.contains(leaf) for known in self._known.values())
-            if is_own:
+            if leaf.getClass().getSimpleName() == "AttributeReference" and self._is_own(
+                leaf, source
+            ):
                 name = jvm.PythonUtils.toSeq([alias, str(leaf.name())])
                 found.put(leaf, java_class(jvm, _UNRESOLVED)(name))
         if found.isEmpty():
             return column
+        if source is not None and _has_alias(source, alias):
+            raise _ambiguous(f"{alias} is the table and a part of the source")
         return column_of(jvm, expression.transform(jvm.PythonUtils.toScalaMap(found)))
+
+    def _is_own(self, attribute: JavaObject, source: DataFrame | None) -> bool:
+        is_known = any(known.contains(attribute) for known in self._known)
+        if source is None or not _columns(source).contains(attribute):
+            return is_known
+        metadata = attribute.metadata()
+        if metadata.contains(_DATAFRAME):
+            asked = int(metadata.getLong(_DATAFRAME))
+            return asked in self._given and asked != source._jdf.id()
+        if is_known:
+            raise _ambiguous(f"{attribute.sql()} is a column of the table and of the source")
+        return False
 
 
 def _columns(df: DataFrame) -> JavaObject:
     return df._jdf.queryExecution().analyzed().outputSet()
 
 
-def _asked(attribute: JavaObject) -> int | None:
-    """The DataFrame whose column it is; None where Spark was not to say so."""
-    metadata = attribute.metadata()
-    return int(metadata.getLong(_DATAFRAME)) if metadata.contains(_DATAFRAME) else None
+def _has_alias(source: DataFrame, alias: str) -> bool:
+    """Whether `alias.x` may be a column of the source, or a field of one."""
+    output = source._jdf.queryExecution().analyzed().output()
+    names = {field.name.lower() for field in source.schema.fields}
+    for attribute in (output.apply(i) for i in range(output.size())):
+        qualifier = attribute.qualifier()
+        if not qualifier.isEmpty():
+            names.add(str(qualifier.last()).lower())
+    return alias.lower() in names
+
+
+def _ambiguous(what: str) -> InvalidCommand:
+    return InvalidCommand(
+        "AMBIGUOUS_REFERENCE",
+        f"a column of toDF() is ambiguous: {what}",
+        hint="give both sides aliases, and name the columns by them: F.col('t.id')",
+    )

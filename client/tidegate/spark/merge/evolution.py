@@ -80,9 +80,11 @@ def _check(table: DataType, source: DataType, name: str) -> None:
 
 
 def _converts(source: DataType, table: DataType) -> bool:
-    """Whether Spark converts the one into the other by itself."""
+    """Whether Spark converts the one into the other by itself; a column of the type void becomes
+    one of the source's."""
     return (
         isinstance(source, NullType)
+        or isinstance(table, NullType)
         or (isinstance(source, NumericType) and isinstance(table, NumericType))
         or (isinstance(source, _TIMES) and isinstance(table, _TIMES))
         or (isinstance(source, StringType) and isinstance(table, (NumericType, *_TIMES)))

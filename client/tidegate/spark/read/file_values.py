@@ -22,7 +22,16 @@ from tidegate.spark.tables.layout import TRANSACTION_KEY, TableLayout
 from tidegate.spark.tables.mapping import as_column
 from tidegate.spark.tables.partitions import typed_partitions
 from tidegate_protocol.log.paths import decode
-from tidegate_protocol.schema.data_types import BOOLEAN, BYTE, DATE, INTEGER, LONG, SHORT, STRING
+from tidegate_protocol.schema.data_types import (
+    BOOLEAN,
+    BYTE,
+    DATE,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    char_length,
+)
 from tidegate_protocol.schema.partition_values import partition_path
 
 # Of the other types, the folder's text goes through the session's time zone or loses its scale.
@@ -126,5 +135,9 @@ def _folders_agree(layout: TableLayout, file: DataFile) -> bool:
     for column in layout.partition_columns:
         field = layout.schema.field(column)
         if field is None or field.type not in _TYPES_OF_FOLDERS:
+            return False
+        # Others than this client write values of CHAR as they are given.
+        length, value = char_length(field), file.partition_values[column]
+        if length is not None and value is not None and len(value) < length:
             return False
     return folder == partition_path(file.partition_values, layout.partition_columns)

@@ -10,11 +10,12 @@ from tidegate.spark.changes.feed import feed_of
 from tidegate.spark.changes.span import Span
 from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.source.options import SourceOptions
-from tidegate.spark.source.plain_errors import each_without_frames, without_frames
+from tidegate.spark.source.plain_errors import without_frames
 from tidegate.spark.source.read_tasks import changed_rows_of, read_files, tasks_of
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 
 
+@without_frames
 class TidegateFeedReader(DataSourceReader):
     """One read of the changes of a span of versions. Spark sends copies of it to the tasks."""
 
@@ -26,7 +27,6 @@ class TidegateFeedReader(DataSourceReader):
         self._storage = storage
         self._span = span
 
-    @without_frames
     def partitions(self) -> list[InputPartition]:
         """Raises what `feed_of` does, and `SchemaMismatch` where the table no longer has the
         columns that were planned with."""
@@ -41,6 +41,5 @@ class TidegateFeedReader(DataSourceReader):
             )
         return tasks_of(feed.layout, [changed_rows_of(feed.layout, file) for file in feed.files])
 
-    @each_without_frames
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_files(partition, self._schema, self._storage)

@@ -9,32 +9,53 @@ from typing import ParamSpec, TypeVar
 
 from tidegate.errors import TidegateError
 
+C = TypeVar("C", bound=type)
 P = ParamSpec("P")
-R = TypeVar("R")
 T = TypeVar("T")
+_CALLED = (
+    *("schema", "reader", "writer", "streamReader", "streamWriter"),
+    *("partitions", "write", "commit", "abort"),
+    *("initialOffset", "latestOffset", "prepareForTriggerAvailableNow"),
+)
+_YIELDS = "read"
 
 
-def without_frames(method: Callable[P, R]) -> Callable[P, R]:
-    """A method that PySpark calls, whose errors of this client have no traceback but the call."""
+def without_frames(source: C) -> C:
+    """A class of PySpark's data source API whose errors of this client have no traceback but that
+    of the call."""
+    methods = vars(source)
+    for name in [name for name in _CALLED if name in methods]:
+        setattr(source, name, _called(methods[name]))
+    if _YIELDS in methods:
+        setattr(source, _YIELDS, _yielding(methods[_YIELDS]))
+    return source
 
+
+def _called(method: Callable[P, T]) -> Callable[P, T]:
     @wraps(method)
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return method(*args, **kwargs)
         except TidegateError as error:
-            raise error.with_traceback(None) from error.__cause__
+            raise _plain(error) from error.__cause__
 
     return called
 
 
-def each_without_frames(method: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
-    """The same of a method that yields."""
-
+def _yielding(method: Callable[P, Iterator[T]]) -> Callable[P, Iterator[T]]:
     @wraps(method)
     def called(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         try:
             yield from method(*args, **kwargs)
         except TidegateError as error:
-            raise error.with_traceback(None) from error.__cause__
+            raise _plain(error) from error.__cause__
 
     return called
+
+
+def _plain(error: TidegateError) -> TidegateError:
+    found: BaseException | None = error
+    while found is not None:
+        found.__traceback__ = None
+        found = found.__cause__
+    return error

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from tidegate.errors import InvalidRequest
 from tidegate.models import Scan
 from tidegate.spark.source.options import SourceOptions
-from tidegate.spark.source.plain_errors import each_without_frames, without_frames
+from tidegate.spark.source.plain_errors import without_frames
 from tidegate.spark.source.pushdown import conjunction
 from tidegate.spark.source.read_tasks import read_files, rows_of, tasks_of
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
@@ -20,6 +20,7 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.statistics import FileStatistics
 
 
+@without_frames
 class TidegateReader(DataSourceReader):
     """One read of one version of a table. Spark sends copies of it to the tasks."""
 
@@ -46,7 +47,6 @@ class TidegateReader(DataSourceReader):
         self._pushed = conjunction(filters)
         return filters
 
-    @without_frames
     def partitions(self) -> list[InputPartition]:
         """Raises `InvalidRequest` for an option `where` that does not decide about whole files."""
         options = self._options
@@ -62,7 +62,6 @@ class TidegateReader(DataSourceReader):
             _check_decided(options.where, layout, scan)
         return tasks_of(layout, [rows_of(layout, file) for file in scan.files])
 
-    @each_without_frames
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_files(partition, self._schema, self._storage)
 

@@ -70,6 +70,7 @@ from tidegate.transaction_handle import TransactionHandle
 _OF_BATCHES = ("where", "version", "timestamp", "readVersion")
 
 
+@without_frames
 class TidegateSource(DataSource):
     """A table behind `format("tidegate")`.
 
@@ -88,7 +89,6 @@ class TidegateSource(DataSource):
     def name(cls) -> str:
         return NAME
 
-    @without_frames
     def schema(self) -> StructType:
         """Asked for in batch and for streams, before it is known which it is."""
         options = self._parsed(known=READ_NAMES)
@@ -107,7 +107,6 @@ class TidegateSource(DataSource):
         self.reads = (layout.root, reading)
         return as_nullable(layout.spark_schema)
 
-    @without_frames
     def reader(self, schema: StructType) -> DataSourceReader:
         options = self._parsed(known=FEED_NAMES)
         if self._version is None:
@@ -127,7 +126,6 @@ class TidegateSource(DataSource):
             return TidegateFeedReader(options, schema, storage=self.storage, span=span)
         return TidegateReader(options, schema, storage=self.storage, version=self._version)
 
-    @without_frames
     def streamReader(self, schema: StructType) -> TidegateStreamReader:
         options = self._parsed(known=STREAM_NAMES)
         options.check_not_for("streams", *_OF_BATCHES)
@@ -151,7 +149,6 @@ class TidegateSource(DataSource):
         found = latest if self._span is None else schema_version(table, self._span)
         return TableLayout.of(name=table.name, location=table.location, metadata=found.metadata)
 
-    @without_frames
     def writer(self, schema: StructType, overwrite: bool) -> TidegateWriter:
         names = WriteOptions.names(is_overwrite=overwrite)
         options = self._parsed(known=names, deltas={**OF_READS, **OF_OVERWRITES})
@@ -183,7 +180,6 @@ class TidegateSource(DataSource):
             options=chosen,
         )
 
-    @without_frames
     def streamWriter(self, schema: StructType, overwrite: bool) -> TidegateStreamWriter:
         """Called for each batch, `overwrite` in complete mode; so the first one's is where a stream
         that does not fit is refused, before any row of it is computed."""

@@ -38,6 +38,7 @@ class WrittenFiles(WriterCommitMessage):
     zone: str | None
 
 
+@without_frames
 class TidegateWriter(DataSourceArrowWriter):
     """One job's write into one table."""
 
@@ -78,7 +79,6 @@ class TidegateWriter(DataSourceArrowWriter):
     def _folder(self) -> TransactionFolder:
         return TransactionFolder(self._layout, self._folder_name, self._store())
 
-    @without_frames
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         files = write_task(
             iterator,
@@ -90,7 +90,6 @@ class TidegateWriter(DataSourceArrowWriter):
         )
         return WrittenFiles(files, task_zone())
 
-    @without_frames
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Propose the files of the tasks that succeeded. What attempts left behind that did not
         is deleted: it is in nobody's proposal."""

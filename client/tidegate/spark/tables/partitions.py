@@ -19,6 +19,7 @@ from tidegate.spark.errors import InvalidRows, marked
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.zones import zone_of
 from tidegate_protocol.log.actions import PartitionValues
+from tidegate_protocol.schema.data_types import char_length
 from tidegate_protocol.schema.partition_values import (
     NULL_PARTITION,
     is_local,
@@ -77,13 +78,16 @@ def values_of_folder(folder: str, layout: TableLayout) -> PartitionValues:
 def canonical_text(
     layout: TableLayout, column: str, text: str | None, *, zone: str | None
 ) -> str | None:
-    """A partition value's text in the log's spelling; `zone` names that of a timestamp without
-    one. Raises `InvalidRows` for a value that has none, and what `zone_of` does."""
+    """A partition value's text in the log's spelling, of a CHAR column with the spaces that readers
+    give it; `zone` names that of a timestamp without one. Raises `InvalidRows` for a value that has
+    none, and what `zone_of` does."""
     field = layout.schema.field(column)
     if field is None:
         raise AssertionError(f"{column} is no column of {layout.name}")
     try:
         named = zone_of(zone) if is_local(field.type, text) else UTC
+        if text and (length := char_length(field)) is not None:
+            return text.ljust(length)
         return serialize_value(field.type, parse_value(field.type, text, zone=named))
     except UnrepresentableValue:
         return text

@@ -71,7 +71,6 @@ def check_writable(layout: TableLayout, protocol: Protocol) -> None:
     """Raise `UnsupportedTable`, naming what, unless Spark's own writer may write rows to the table:
     its plan checks what the table asks of each row (`tidegate.spark.columns.constraints`)."""
     _check_protocol(layout, protocol)
-    _check_typed(layout)
     _check_fields(layout, _DONE_IN_PLANS)
     _check_features(layout, protocol, _DONE_BY_WRITERS | _FEATURES_OF_PLANS)
 
@@ -80,7 +79,6 @@ def check_writable_by_arrow(layout: TableLayout, protocol: Protocol) -> None:
     """Raise `UnsupportedTable`, naming what, unless the Arrow writer of the data source, whose
     tasks see batches and no plan, may write rows to the table."""
     _check_protocol(layout, protocol)
-    _check_typed(layout)
     if layout.properties.constraints:
         raise UnsupportedTable(
             f"table {layout.name} has the CHECK constraints "
@@ -91,15 +89,15 @@ def check_writable_by_arrow(layout: TableLayout, protocol: Protocol) -> None:
     _check_features(layout, protocol, _DONE_BY_WRITERS)
 
 
-def _check_typed(layout: TableLayout) -> None:
-    """Files of such a column would hold integers, which no reader takes for another type later."""
+def check_typed(layout: TableLayout) -> None:
+    """Raise `UnsupportedTable` for a table whose rows would be written with a void column: in files
+    integers stand for it, which no reader takes for another type later."""
     for field in layout.spark_schema.fields:
         if is_untyped(field.dataType):
             raise UnsupportedTable(
                 f"column {field.name} of table {layout.name} is of the type void, or holds such a "
                 "field, and this client writes none",
-                hint="append a DataFrame that has a type for it with the option mergeSchema, or "
-                "drop the column",
+                hint="append a DataFrame that has a type for it, with the option mergeSchema",
             )
 
 

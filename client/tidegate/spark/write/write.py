@@ -144,18 +144,20 @@ def overwrite(
     )
     if transaction is None:
         chosen.check_changes_data(instead=_REWRITE)
-    receipt = repeated(
-        lambda: _overwrite(
+
+    def once() -> Receipt | None:
+        return _overwrite(
             table,
             df,
             chosen,
             replace_where=replace_where,
             transaction=transaction,
             partition_by=partition_by,
-        ),
-        retries=retries,
-        clock_s=monotonic,
-    )
+        )
+
+    # A given transaction is not for a second time.
+    is_own = transaction is None
+    receipt = repeated(once, retries=retries, clock_s=monotonic) if is_own else once()
     reset(df.sparkSession, chosen.txn)
     return receipt
 

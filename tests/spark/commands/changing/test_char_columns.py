@@ -1,19 +1,17 @@
 """Columns of CHAR: Spark pads their values, and the texts that they are compared with."""
 
+import shutil
+from urllib.parse import unquote
 from uuid import uuid4
 
 import pytest
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, IntegerType, StringType, StructField, StructType
 
-from tests.spark.tables import rows
+from tests.spark.tables import actions, folder_of, rows
 from tidegate.spark import InvalidRows
 
-SCHEMA = StructType(
-    [
-        StructField("a", IntegerType()),
-        StructField("c", StringType(), True, {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}),
-    ]
-)
+CHAR = {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}
+SCHEMA = StructType([StructField("a", IntegerType()), StructField("c", StringType(), True, CHAR)])
 
 
 def test_conditions_over_them(spark, lake):
@@ -45,3 +43,63 @@ def test_a_column_of_files_is_compared_alike(spark, lake):
     with pytest.raises(InvalidRows, match="known"):
         table.append(spark.sql("SELECT 9 AS a, 'x' AS c"))
     assert rows(table.read(spark, where="c = 'b'")) == [(2, "b  "), (8, "b  ")]
+
+
+def test_a_default_is_compared_alike(spark, lake):
+    schema = StructType(
+        [SCHEMA["a"], StructField("c", StringType(), True, {**CHAR, "CURRENT_DEFAULT": "'a'"})]
+    )
+    properties = {"delta.feature.allowColumnDefaults": "supported"}
+    name = f"main.test.c{uuid4().hex}"
+    table = lake.create_table(name, schema=schema, properties=properties)
+    table.append(spark.sql("SELECT 1 AS a"))
+    table.overwrite(spark.sql("SELECT 2 AS a"), replace_where="c = 'a'")
+    assert rows(table.read(spark)) == [(2, "a  ")]
+
+
+def test_generated_columns_are_computed_of_padded_values(spark, lake):
+    schema = StructType(
+        [
+            *SCHEMA.fields,
+            StructField("g", BooleanType(), True, {"delta.generationExpression": "c = 'a'"}),
+        ]
+    )
+    table = lake.create_table(f"main.test.c{uuid4().hex}", schema=schema)
+    table.append(spark.sql("SELECT * FROM VALUES (1, 'a'), (2, 'b') AS t(a, c)"))
+    source = spark.sql("SELECT * FROM VALUES (1, 'a'), (3, 'a') AS s(a, c)").alias("s")
+    merge = table.merge(source, "t.a = s.a", alias="t")
+    merge = merge.whenMatchedUpdate(set={"a": "s.a + 10"})
+    merge.whenNotMatchedInsert(values={"a": "s.a", "c": "s.c"}).execute()
+    table.update({"c": "'a '"}, where="a = 2", spark=spark)
+    assert rows(table.read(spark)) == [(2, "a  ", True), (3, "a  ", True), (11, "a  ", True)]
+
+
+def test_partition_values_that_others_did_not_pad(spark, lake):
+    table = lake.create_table(f"main.test.c{uuid4().hex}", schema=SCHEMA, partition_by=["c"])
+    table.append(spark.sql("SELECT 1 AS a, 'a' AS c"))
+    (add,) = actions(table, 1, "add")
+    # As stock Delta writes them to a path: the value as it was given.
+    copy = folder_of(table) / "c=a" / "copy.parquet"
+    copy.parent.mkdir()
+    shutil.copy(folder_of(table) / unquote(add["path"]), copy)
+    with table.transaction() as txn:
+        given = {"path": "c=a/copy.parquet", "partitionValues": {"c": "a"}}
+        txn.action({"add": add | given})
+        txn.commit("WRITE")
+    both = [(1, "a  "), (1, "a  ")]
+    assert rows(table.read(spark)) == both
+    for where in ("c = 'a'", "c IN ('a', 'b')", "c < 'b'", "length(c) = 3"):
+        assert rows(table.read(spark, where=where)) == both
+        assert rows(table.read(spark).where(where)) == both
+    assert rows(table.read(spark, where="c <> 'a'")) == []
+    source = spark.sql("SELECT 1 AS a, 'a  ' AS c").alias("s")
+    merge = table.merge(source, "t.c = s.c AND t.a = s.a", alias="t")
+    changed = merge.whenMatchedUpdate(set={"a": "5"}).whenNotMatchedInsertAll().execute()
+    assert (changed.updated, changed.inserted) == (2, 0)
+    with table.transaction() as txn:
+        txn.action({"add": add | given | {"path": "c=a/again.parquet"}})
+        txn.commit("WRITE")
+    shutil.copy(copy, copy.with_name("again.parquet"))
+    new = spark.sql("SELECT 7 AS a, 'a' AS c")
+    table.overwrite(new, partitionOverwriteMode="dynamic")
+    assert rows(table.read(spark)) == [(7, "a  ")]

@@ -143,7 +143,7 @@ class StreamFiles:
     def _lost(self, version: int, error: VersionNotFound) -> StreamStopped:
         return StreamStopped(
             f"Delta stream cannot resume from version "
-            f"{version} of table {self._table.name}: {error} Restart the stream with a new "
+            f"{version} of table {self._table.name}: {error.detail}. Restart the stream with a new "
             "checkpoint location and consider increasing delta.logRetentionDuration. To skip "
             'missing data instead, set .option("failOnDataLoss", "false").',
             error_class="DELTA_MISSING_FILES_UNEXPECTED_VERSION",

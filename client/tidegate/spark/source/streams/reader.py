@@ -22,7 +22,7 @@ from tidegate.spark.changes.feed import feed_schema
 from tidegate.spark.changes.span import first_version_at
 from tidegate.spark.errors import StreamStopped
 from tidegate.spark.source.options import SourceOptions
-from tidegate.spark.source.plain_errors import each_without_frames, without_frames
+from tidegate.spark.source.plain_errors import without_frames
 from tidegate.spark.source.read_options import MAX_FILES, StreamOptions
 from tidegate.spark.source.read_tasks import SizedRows, read_files, tasks_of
 from tidegate.spark.source.streams.files import StreamFiles
@@ -33,6 +33,7 @@ from tidegate.spark.tables.refusals import check_readable
 from tidegate.spark.tables.schemas import as_nullable
 
 
+@without_frames
 class TidegateStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """One run of one stream from a table."""
 
@@ -56,7 +57,6 @@ class TidegateStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._checked = False
         self._idle: tuple[Offset, Offset] | None = None
 
-    @without_frames
     def initialOffset(self) -> OffsetJson:
         """The table as it is now, or where the options have the stream begin. Raises
         `VersionNotFound` and `ChangesUnavailable`."""
@@ -84,7 +84,6 @@ class TidegateStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         with self._options.service.connect() as lake:
             self._last = lake.table(self._options.table).version
 
-    @without_frames
     def latestOffset(self, start: OffsetJson, limit: ReadLimit) -> OffsetJson:
         """As far as one batch goes; `start` where there is nothing to read. Raises
         `StreamStopped`."""
@@ -104,7 +103,6 @@ class TidegateStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._idle = (begin, Offset(table_id=table.id, version=last + 1))
         return start
 
-    @without_frames
     def partitions(self, start: OffsetJson, end: OffsetJson) -> list[InputPartition]:
         """The files between two offsets. Raises `StreamStopped`."""
         with self._options.service.connect() as lake:
@@ -125,7 +123,6 @@ class TidegateStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ArrowStore(layout.location, self._storage)
         return tasks_of(layout, found)
 
-    @each_without_frames
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_files(partition, self._schema, self._storage)
 

@@ -49,6 +49,7 @@ class BatchFiles(WriterCommitMessage):
     files: DataFiles
 
 
+@without_frames
 class TidegateStreamWriter(DataSourceStreamArrowWriter):
     """Writes the batches of one query into one table."""
 
@@ -81,7 +82,6 @@ class TidegateStreamWriter(DataSourceStreamArrowWriter):
     def _store(self) -> ArrowStore:
         return ArrowStore(self._layout.location, self._storage)
 
-    @without_frames
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchFiles:
         task = TaskContext.get()
         app_id = None if task is None else task.getLocalProperty(QUERY_ID)
@@ -105,7 +105,6 @@ class TidegateStreamWriter(DataSourceStreamArrowWriter):
         )
         return BatchFiles(attempt=attempt, files=files)
 
-    @without_frames
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Propose the files of the tasks that succeeded, unless the batch has landed before."""
         written = [message for message in messages if isinstance(message, BatchFiles)]
