@@ -163,13 +163,14 @@ class TestCommands:
         table = DeltaTable.forName(session, named)
         found = table.toDF()
         source = found.where("a = 10").withColumn("month", F.lit(9))
-        merged = table.merge(source, found["a"] == source["a"])
-        merged.whenMatchedUpdate(set={"month": found["month"] + source["month"]}).execute()
+        merged = table.merge(source, table.toDF()["a"] == source["a"])
+        merged = merged.whenMatchedUpdate(set={"month": source["month"]})
+        merged.whenNotMatchedInsert(values={"a": found["a"], "month": F.lit(7)}).execute()
         # A source that is such a DataFrame, too.
         source = table.toDF()
         merged = table.merge(source, table.toDF()["a"] == source["a"] + 1)
         merged.whenMatchedUpdate(set={"month": source["month"] * 10}).execute()
-        assert rows(table.toDF()) == [(10, 10), (11, 100), (20, 2), (21, 20)]
+        assert rows(table.toDF()) == [(10, 9), (11, 90), (20, 2), (21, 20)]
 
     def test_columns_of_which_nobody_can_tell_whose_they_are(self, session, named):
         table = DeltaTable.forName(session, named)
@@ -177,10 +178,11 @@ class TestCommands:
         alias = named.rpartition(".")[2]
         with pytest.raises(InvalidCommand, match="AMBIGUOUS_REFERENCE"):
             table.merge(session.range(1).alias(alias), found["a"] == F.col("id"))
-        session.conf.set("spark.sql.analyzer.failAmbiguousSelfJoin", "false")
-        source = found.where("a = 10")
-        with pytest.raises(InvalidCommand, match="AMBIGUOUS_REFERENCE"):
-            table.merge(source, found["a"] == source["a"])
+        source = found.where("a = 10").alias("s")
+        for is_said in ("true", "false"):
+            session.conf.set("spark.sql.analyzer.failAmbiguousSelfJoin", is_said)
+            with pytest.raises(InvalidCommand, match="AMBIGUOUS_REFERENCE"):
+                table.alias("t").merge(source, F.col("t.a") == found["a"])
 
     def test_manifests(self, session, named, months):
         table = DeltaTable.forName(session, named)

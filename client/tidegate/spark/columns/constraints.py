@@ -99,7 +99,8 @@ def with_generated(df: DataFrame, layout: TableLayout, *, missing: Sequence[str]
         value = _computed(layout, name, known[name])
         columns[name] = value if layout.spark_schema[name].nullable else required(value, name=name)
     with _told(layout, columns):
-        found = df.select("*", *(value.alias(name) for name, value in columns.items()))
+        made = (as_column(value, layout.spark_schema[name]) for name, value in columns.items())
+        found = df.select("*", *made)
     names = layout.spark_schema.names
     others = [name for name in found.columns if name not in names]
     return found.select(*(quoted(name) for name in [*names, *others]))
@@ -164,7 +165,7 @@ def _is_generated(layout: TableLayout, name: str, sql: str) -> Constraint:
 def _computed(layout: TableLayout, name: str, sql: str) -> Column:
     """What the table has in a generated column."""
     field = layout.spark_schema[name]
-    value = F.expr(sql).cast(field.dataType)
+    value = within_length(F.expr(sql).cast(field.dataType), field)
     return empty_as_null(value, field) if name in layout.partition_columns else value
 
 

@@ -35,9 +35,9 @@ class OwnColumns:
             self._known.append(_columns(df))
 
     def named(self, column: Column, alias: str, *, source: DataFrame | None = None) -> Column:
-        """The column with those that are known under the alias. Where the `source` of a MERGE was
-        made of such a DataFrame, a column of both is the table's if that was asked for it. Raises
-        `InvalidCommand` where nobody can tell, and where the source has the alias, too."""
+        """The column with those that are known under the alias. Raises `InvalidCommand` for one
+        that the `source` of a MERGE has, too, because it was made of that DataFrame, unless the
+        source was asked for it; and where the source has the alias, too."""
         if not self._known:
             return column
         jvm = jvm_of(self._spark)
@@ -61,10 +61,9 @@ class OwnColumns:
         if source is None or not _columns(source).contains(attribute):
             return is_known
         metadata = attribute.metadata()
-        if metadata.contains(_DATAFRAME):
-            asked = int(metadata.getLong(_DATAFRAME))
-            return asked in self._given and asked != source._jdf.id()
-        if is_known:
+        asked = int(metadata.getLong(_DATAFRAME)) if metadata.contains(_DATAFRAME) else None
+        was_given = is_known if asked is None else asked in self._given
+        if was_given and asked != source._jdf.id():
             raise _ambiguous(f"{attribute.sql()} is a column of the table and of the source")
         return False
 
@@ -88,5 +87,6 @@ def _ambiguous(what: str) -> InvalidCommand:
     return InvalidCommand(
         "AMBIGUOUS_REFERENCE",
         f"a column of toDF() is ambiguous: {what}",
-        hint="give both sides aliases, and name the columns by them: F.col('t.id')",
+        hint="ask another toDF() for the table's column, or give both sides aliases and name the "
+        "columns by them: F.col('t.id')",
     )

@@ -62,7 +62,7 @@ class _Clauses:
     def whenNotMatchedInsert(self, condition: _Condition = None, values: _Values = None) -> Self:
         """Insert a row of the source that matches none; columns that are not named are null, or
         computed where they are generated."""
-        found = assigned_columns(values, name="'values' in whenNotMatchedInsert", named=self._named)
+        found = assigned_columns(values, name="'values' in whenNotMatchedInsert")
         return self._with(When.NOT_MATCHED, Action.INSERT, condition, found)
 
     def whenNotMatchedInsertAll(self, condition: _Condition = None) -> Self:
@@ -93,7 +93,9 @@ class _Clauses:
         condition: _Condition,
         values: Mapping[str, Column] | None,
     ) -> Self:
-        found = condition_column(condition, named=self._named)
+        # A row that is inserted has no other columns than the source's.
+        named = as_given if when is When.NOT_MATCHED else self._named
+        found = condition_column(condition, named=named)
         clause = Clause(when=when, action=action, condition=found, values=values)
         return self._next((*self._clauses, clause), evolves=self._evolves)
 

@@ -27,6 +27,7 @@ from tidegate_protocol.schema.data_types import (
     Field,
     MapType,
     StructType,
+    char_length,
 )
 from tidegate_protocol.schema.partition_values import is_local, parse_value
 
@@ -153,6 +154,14 @@ class _Columns:
         field = self._layout.schema.field(target.name)
         if field is None:
             raise AssertionError(f"{target.name} is no column of {self._layout.name}")
+        found = self._of_table(field, target, batch, inside)
+        # Spark pads values of CHAR in batch, and not in streams.
+        length = char_length(field)
+        return found if length is None else pc.utf8_rpad(found, length)
+
+    def _of_table(
+        self, field: Field, target: pa.Field, batch: pa.RecordBatch, inside: Mapping[str, str]
+    ) -> pa.Array:
         if field.name in self._layout.partition_columns:
             text = self._values[self._layout.physical_name(field)]
             zone = zone_of(task_zone()) if is_local(field.type, text) else UTC

@@ -92,7 +92,7 @@ def _check_decided(where: str, layout: TableLayout, scan: Scan) -> None:
         if not_true.may_match(file.partition_values, statistics):
             raise InvalidRequest(
                 f"the option where ({where}) does not decide about the file {file.path} as a "
-                "whole; it takes a predicate over partition columns",
+                "whole; it takes a predicate over partition columns, of other types than CHAR",
                 code=Code.INVALID_PREDICATE,
                 hint="filter the DataFrame by .where(...), or read with Table.read",
                 definite=True,

@@ -1,13 +1,15 @@
 """Columns of CHAR: Spark pads their values, and the texts that they are compared with."""
 
-import shutil
-from urllib.parse import unquote
+import json
 from uuid import uuid4
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import BooleanType, IntegerType, StringType, StructField, StructType
 
-from tests.spark.tables import actions, folder_of, rows
+from tests.spark.reading.readers import Reader
+from tests.spark.tables import folder_of, rows
 from tidegate.spark import InvalidRows
 
 CHAR = {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}
@@ -62,6 +64,7 @@ def test_generated_columns_are_computed_of_padded_values(spark, lake):
         [
             *SCHEMA.fields,
             StructField("g", BooleanType(), True, {"delta.generationExpression": "c = 'a'"}),
+            StructField("h", StringType(), True, {**CHAR, "delta.generationExpression": "c"}),
         ]
     )
     table = lake.create_table(f"main.test.c{uuid4().hex}", schema=schema)
@@ -71,35 +74,51 @@ def test_generated_columns_are_computed_of_padded_values(spark, lake):
     merge = merge.whenMatchedUpdate(set={"a": "s.a + 10"})
     merge.whenNotMatchedInsert(values={"a": "s.a", "c": "s.c"}).execute()
     table.update({"c": "'a '"}, where="a = 2", spark=spark)
-    assert rows(table.read(spark)) == [(2, "a  ", True), (3, "a  ", True), (11, "a  ", True)]
+    table.delete("a = 3", spark=spark)
+    assert rows(table.read(spark)) == [(2, "a  ", True, "a  "), (11, "a  ", True, "a  ")]
 
 
-def test_partition_values_that_others_did_not_pad(spark, lake):
-    table = lake.create_table(f"main.test.c{uuid4().hex}", schema=SCHEMA, partition_by=["c"])
+@pytest.mark.parametrize("partition_by", [[], ["c"]])
+def test_values_that_others_did_not_pad(spark, lake, partition_by):
+    name = f"main.test.c{uuid4().hex}"
+    table = lake.create_table(name, schema=SCHEMA, partition_by=partition_by)
     table.append(spark.sql("SELECT 1 AS a, 'a' AS c"))
-    (add,) = actions(table, 1, "add")
-    # As stock Delta writes them to a path: the value as it was given.
-    copy = folder_of(table) / "c=a" / "copy.parquet"
-    copy.parent.mkdir()
-    shutil.copy(folder_of(table) / unquote(add["path"]), copy)
-    with table.transaction() as txn:
-        given = {"path": "c=a/copy.parquet", "partitionValues": {"c": "a"}}
-        txn.action({"add": add | given})
-        txn.commit("WRITE")
+    foreign(table, "one")
     both = [(1, "a  "), (1, "a  ")]
     assert rows(table.read(spark)) == both
     for where in ("c = 'a'", "c IN ('a', 'b')", "c < 'b'", "length(c) = 3"):
         assert rows(table.read(spark, where=where)) == both
         assert rows(table.read(spark).where(where)) == both
     assert rows(table.read(spark, where="c <> 'a'")) == []
+    assert sorted(row for batch in Reader(lake.url).run(table) for row in batch) == both
     source = spark.sql("SELECT 1 AS a, 'a  ' AS c").alias("s")
     merge = table.merge(source, "t.c = s.c AND t.a = s.a", alias="t")
     changed = merge.whenMatchedUpdate(set={"a": "5"}).whenNotMatchedInsertAll().execute()
     assert (changed.updated, changed.inserted) == (2, 0)
-    with table.transaction() as txn:
-        txn.action({"add": add | given | {"path": "c=a/again.parquet"}})
-        txn.commit("WRITE")
-    shutil.copy(copy, copy.with_name("again.parquet"))
-    new = spark.sql("SELECT 7 AS a, 'a' AS c")
-    table.overwrite(new, partitionOverwriteMode="dynamic")
+    foreign(table, "two")
+    table.delete("c = 'a' AND a = 5", spark=spark)
+    assert rows(table.read(spark)) == both[:1]
+    table.overwrite(spark.sql("SELECT 7 AS a, 'a' AS c"), partitionOverwriteMode="dynamic")
     assert rows(table.read(spark)) == [(7, "a  ")]
+
+
+def foreign(table, name):
+    """Add a row (1, 'a') as stock Delta writes it to a path: the value as it was given."""
+    path = folder_of(table) / f"{name}.parquet"
+    columns = {"a": pa.array([1], pa.int32())}
+    if not table.partition_columns:
+        columns["c"] = pa.array(["a"])
+    pq.write_table(pa.table(columns), path)
+    bounds = {"a": 1, "c": "a"}
+    stats = {"numRecords": 1, "minValues": bounds, "maxValues": bounds}
+    add = {
+        "path": path.name,
+        "partitionValues": {"c": "a"} if table.partition_columns else {},
+        "size": path.stat().st_size,
+        "modificationTime": 0,
+        "dataChange": True,
+        "stats": json.dumps(stats),
+    }
+    with table.transaction() as txn:
+        txn.action({"add": add})
+        txn.commit("WRITE")
