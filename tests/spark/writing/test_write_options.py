@@ -1,12 +1,10 @@
 """What the options of `append` and `overwrite` leave in the log."""
 
 import json
-from uuid import uuid4
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as F
-from pyspark.sql.types import NullType
 
 from tests.spark.tables import actions, data_files, folder_of, independent, overtake, rows
 from tidegate import ConcurrentAppendException, InvalidRequest, MetadataChangedException
@@ -225,25 +223,6 @@ class TestMergeSchema:
         new = spark.sql("SELECT 1 AS a, 5 AS month, null AS note")
         with pytest.raises(SchemaMismatch, match=r"note.*NullType"):
             months.append(new, mergeSchema=True)
-
-    def test_a_column_of_the_type_void_gets_one(self, spark, lake, create):
-        made = create("a int")
-        log = folder_of(made).with_name("void") / "_delta_log"
-        log.mkdir(parents=True)
-        text = made.commit_bytes(0).decode().replace(made.id, str(uuid4()))
-        void = json.dumps({"name": "n", "type": "void", "nullable": True, "metadata": {}})
-        text = text.replace('\\"fields\\":[', '\\"fields\\":[' + void.replace('"', '\\"') + ",")
-        (log / f"{0:020}.json").write_text(text)
-        table = lake.register_table("main.test.void", log.parent.as_uri())
-        assert table.read(spark).schema["n"].dataType == NullType()
-        with pytest.raises(UnsupportedTable, match=r"column n of .* option mergeSchema"):
-            table.append(spark.sql("SELECT 1 AS a"))
-        table.delete(spark=spark)
-        source = spark.sql("SELECT 0 AS a, 'x' AS n").alias("s")
-        merge = table.merge(source, "void.a = s.a").withSchemaEvolution()
-        merge.whenNotMatchedInsertAll().execute()
-        table.append(spark.sql("SELECT 1 AS a, 'y' AS n"))
-        assert rows(table.read(spark)) == [("x", 0), ("y", 1)]
 
     def test_it_is_a_change_that_others_meet(self, spark, lake, months):
         new = spark.sql("SELECT 1 AS a, 5 AS month, 'x' AS note")
