@@ -33,6 +33,7 @@ def check_none_active(table_id: str, *, but: TransactionContent | None = None) -
             "expected one at a time",
             transaction_id=found.id,
             definite=True,
+            error_class="DELTA_ACTIVE_TRANSACTION_ALREADY_SET",
         )
 
 

@@ -17,7 +17,7 @@ from tidegate.answers import (
     table_head,
     transaction_status,
 )
-from tidegate.errors import VersionNotFound
+from tidegate.errors import InvalidRequest, VersionNotFound
 from tidegate.models import Commit, Scan, TableHead, TableVersion, TransactionStatus
 from tidegate.progress import progress
 from tidegate.wire.connection import Connection
@@ -25,6 +25,7 @@ from tidegate.wire.exchange import NDJSON, Request, segment
 from tidegate.wire.manifests import Manifests, manifests_of, manifests_request
 from tidegate.wire.proposal import abort_request
 from tidegate.wire.vacuum import Vacuumed, vacuum_request, vacuumed
+from tidegate_protocol.base.problems import Code
 from tidegate_protocol.schema.table_schema import StructType
 
 _HISTORY_PAGE = 100
@@ -129,6 +130,13 @@ class TableHandle:
         `timestamp` is an aware datetime, or milliseconds since the epoch. Raises
         `VersionNotFound`, and `InvalidRequest` (`invalid-predicate`).
         """
+        if version is not None and timestamp is not None:
+            raise InvalidRequest(
+                f"expected a version or a timestamp, found {version} and {timestamp}",
+                code=Code.INVALID_REQUEST,
+                definite=True,
+                error_class="DELTA_ONEOF_IN_TIMETRAVEL",
+            )
         body: dict[str, object] = {}
         if where is not None:
             body["predicates"] = [where]

@@ -252,7 +252,7 @@ def _text(name: str, value: OptionValue) -> str:
 def _boolean(name: str, value: OptionValue) -> bool:
     text = str(value).lower()
     if text not in ("true", "false"):
-        raise _refused(f"expected true or false as option {name}, found {value!r}")
+        raise _illegal(f"expected true or false as option {name}, found {value!r}")
     return text == "true"
 
 
@@ -260,14 +260,14 @@ def _number(name: str, value: OptionValue) -> int:
     try:
         return int(str(value))
     except ValueError:
-        raise _refused(f"expected a whole number as option {name}, found {value!r}") from None
+        raise _illegal(f"expected a whole number as option {name}, found {value!r}") from None
 
 
 def _app_version(name: str, value: OptionValue) -> int:
     # Below 0 every write would count as recorded already: -1 stands for "none yet".
     digits = str(value).lstrip("0") or str(value)[-1:]
     if not _DIGITS.fullmatch(digits) or int(digits) > _LARGEST_LONG:
-        raise _refused(
+        raise _illegal(
             f"expected a whole number from 0 to {_LARGEST_LONG} as option {name}, found {value!r}"
         )
     return int(digits)
@@ -276,7 +276,7 @@ def _app_version(name: str, value: OptionValue) -> int:
 def _positive(name: str, value: OptionValue) -> int:
     number = _number(name, value)
     if number < 1:
-        raise _refused(f"expected a number above 0 as option {name}, found {value!r}")
+        raise _illegal(f"expected a number above 0 as option {name}, found {value!r}")
     return number
 
 
@@ -284,10 +284,14 @@ def _one_of(*words: str) -> Callable[[str, OptionValue], str]:
     def parse(name: str, value: OptionValue) -> str:
         word = str(value).lower()
         if word not in words:
-            raise _refused(f"expected one of {list(words)} as option {name}, found {value!r}")
+            raise _illegal(f"expected one of {list(words)} as option {name}, found {value!r}")
         return word
 
     return parse
+
+
+def _illegal(detail: str) -> InvalidRequest:
+    return _refused(detail, error_class="DELTA_ILLEGAL_OPTION")
 
 
 def _refused(detail: str, *, error_class: str | None = None) -> InvalidRequest:

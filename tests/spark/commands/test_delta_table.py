@@ -190,7 +190,7 @@ class TestCommands:
         folder = months.location.removeprefix("file://")
         manifest = session.read.text(f"{folder}/_symlink_format_manifest/month=1/manifest")
         assert manifest.count() == 1
-        with pytest.raises(InvalidCommand, match="DELTA_UNSUPPORTED_GENERATE_MODE"):
+        with pytest.raises(InvalidCommand, match="DELTA_MODE_NOT_SUPPORTED"):
             table.generate("other")
 
 

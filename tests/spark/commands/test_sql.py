@@ -155,7 +155,7 @@ class TestUpkeep:
         sql(f"GENERATE symlink_format_manifest FOR TABLE {months.name}")
         with pytest.raises(InvalidCommand) as other:
             sql(f"GENERATE csv FOR TABLE {months.name}")
-        assert other.value.getCondition() == "DELTA_UNSUPPORTED_GENERATE_MODE"
+        assert other.value.getCondition() == "DELTA_MODE_NOT_SUPPORTED"
 
     def test_history_and_detail(self, months, sql):
         newest, *_ = sql(f"DESCRIBE HISTORY {months.name} LIMIT 1").collect()

@@ -11,6 +11,7 @@ from tidegate.spark.alter.clustering import keep_clustering
 from tidegate.spark.alter.definitions import Definition, definitions
 from tidegate.spark.alter.dependents import check_independent
 from tidegate.spark.alter.paths import Path, exists_already, in_struct, placed, resolved
+from tidegate.spark.columns.mapping import BAD_NAMES, OTHER_NAMES, bad_names, says_bad
 from tidegate.spark.expressions.assignments import name_parts
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.tables.schemas import is_untyped, nullable
@@ -18,7 +19,6 @@ from tidegate_protocol.features.known import CURRENT_DEFAULT
 from tidegate_protocol.schema.column_paths import parse_list
 
 _STATS_COLUMNS = "delta.dataSkippingStatsColumns"
-_BAD_CHARACTERS = " ,;{}()\n\t="
 
 
 def add_columns(alteration: Alteration, text: str) -> Receipt:
@@ -112,18 +112,8 @@ def drop_columns(alteration: Alteration, names: Sequence[str]) -> Receipt:
 def check_names(alteration: Alteration, schema: DataType) -> None:
     """Raise `InvalidCommand` for names that Parquet's readers stumble over, which mapped columns
     may have."""
-    if alteration.layout.is_mapped or not isinstance(schema, StructType):
-        return
-    bad = [each.name for each in schema.fields if set(each.name) & set(_BAD_CHARACTERS)]
-    if bad:
-        raise InvalidCommand(
-            "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
-            "Found invalid character(s) among ' ,;{}()\\n\\t=' in the column names of your schema. "
-            f"Invalid column names: {', '.join(bad)}",
-            hint="choose other names, or set delta.columnMapping.mode to name",
-        )
-    for field in schema.fields:
-        check_names(alteration, field.dataType)
+    if bad := bad_names(schema, alteration.layout):
+        raise InvalidCommand(BAD_NAMES, says_bad(bad), hint=OTHER_NAMES)
 
 
 def _with_column(alteration: Alteration, schema: StructType, added: Definition) -> StructType:

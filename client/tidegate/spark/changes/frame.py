@@ -33,7 +33,7 @@ from tidegate.spark.storage.locations import DataStore
 from tidegate.spark.storage.opening import store_at
 from tidegate.spark.tables.assignment import chosen
 from tidegate.spark.tables.places import FILE, POSITION
-from tidegate.spark.tables.plans import read_options
+from tidegate.spark.tables.plans import NUMBERED, read_options
 
 _Moment = datetime | int | str
 
@@ -131,7 +131,7 @@ def _rows(
 ) -> DataFrame:
     files = [feed.files[number] for number in numbers]
     adds = [file.file for file in files]
-    df = scan(spark, feed.layout, adds, schema, read_options(feed.layout))
+    df = scan(spark, feed.layout, adds, schema, read_options(feed.layout) | NUMBERED)
     place = file_numbers(df, feed.layout, adds)
     df = df.select("*", place.alias(FILE), row_positions(df).alias(POSITION))
     at, position = F.col(FILE), F.col(POSITION)

@@ -83,7 +83,8 @@ def invariant(field: StructField) -> str | None:
     if not isinstance(expression, str):
         raise UnsupportedTable(
             f'column {field.name} has the {INVARIANTS} {text!r}; expected {{"expression": '
-            '{"expression": "<SQL>"}}'
+            '{"expression": "<SQL>"}}',
+            error_class="DELTA_UNRECOGNIZED_INVARIANT",
         )
     return expression
 

@@ -24,7 +24,12 @@ def within_length(value: Column, field: StructField) -> Column:
         return value
     most = int(found["most"])
     refusal = F.raise_error(
-        F.lit(marked(f"column {field.name} holds a value that is too long for {found[0]}"))
+        F.lit(
+            marked(
+                f"column {field.name} holds a value that is too long for {found[0]}",
+                error_class="DELTA_EXCEED_CHAR_VARCHAR_LIMIT",
+            )
+        )
     )
     fitting = F.rpad(value, most, " ") if found["kind"] == "char" else value
     return (

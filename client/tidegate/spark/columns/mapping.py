@@ -1,17 +1,22 @@
 """Mapped columns as they are written: under physical names, with ids, in a schema that has both."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.tables.assignment import quoted
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.mapping import physical_column
 from tidegate_protocol.schema.data_types import COLUMN_ID, PHYSICAL_NAME
 
 MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+BAD_NAMES = "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES"
+OTHER_NAMES = "choose other names, or set delta.columnMapping.mode to name"
 _MARKS = (COLUMN_ID, PHYSICAL_NAME)
+_BAD_CHARACTERS = " ,;{}()\n\t="
 
 
 def physical_columns(df: DataFrame, layout: TableLayout) -> DataFrame:
@@ -32,12 +37,34 @@ def with_marks(
 
     A field that the table has under the same path, of the same kind of type, keeps what it has. The
     others get ids above all that were given, and names of `new_name`, a fresh one at each call.
+    Raises `SchemaMismatch` for new `bad_names`.
     """
     if not layout.is_mapped:
+        known = layout.spark_schema.names
+        new = StructType([field for field in schema.fields if field.name not in known])
+        if bad := bad_names(new, layout):
+            raise SchemaMismatch(says_bad(bad), hint=OTHER_NAMES, error_class=BAD_NAMES)
         return schema, {}
     numbers = _Numbers(layout.properties.max_column_id or 0, new_name)
     marked = numbers.struct(schema, layout.spark_schema)
     return marked, {MAX_COLUMN_ID: str(numbers.highest)}
+
+
+def bad_names(data_type: DataType, layout: TableLayout) -> list[str]:
+    """The names that Parquet's readers stumble over, which mapped columns may have."""
+    if layout.is_mapped or not isinstance(data_type, StructType):
+        return []
+    found = [each.name for each in data_type.fields if set(each.name) & set(_BAD_CHARACTERS)]
+    inside = (bad_names(each.dataType, layout) for each in data_type.fields)
+    return [*found, *chain.from_iterable(inside)]
+
+
+def says_bad(names: Sequence[str]) -> str:
+    """What a refusal says of `bad_names`."""
+    return (
+        f"Found invalid character(s) among {_BAD_CHARACTERS!r} in the column names of your "
+        f"schema. Invalid column names: {', '.join(names)}"
+    )
 
 
 class _Numbers:

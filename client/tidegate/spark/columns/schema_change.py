@@ -117,7 +117,8 @@ def replaced_schema(df: StructType, partition_columns: Sequence[str], *, name: s
         found = [i for i, field in enumerate(fields) if field.name.lower() == column.lower()]
         if not found:
             raise SchemaMismatch(
-                f"the DataFrame lacks the column {column}, which table {name} is partitioned by"
+                f"the DataFrame lacks the column {column}, which table {name} is partitioned by",
+                error_class="DELTA_PARTITION_COLUMN_NOT_FOUND",
             )
         field = fields[found[0]]
         fields[found[0]] = StructField(column, field.dataType, True, field.metadata)

@@ -12,6 +12,7 @@ from time import monotonic
 from pyspark.sql import SparkSession
 
 from tidegate.active import check_none_active
+from tidegate.errors import VersionNotFound
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile, Receipt, Scan
 from tidegate.spark.application import table_of
@@ -89,7 +90,7 @@ def restore(
     def once() -> Restored:
         transaction = TransactionHandle(table)
         found = (
-            table.scan(version=version)
+            _scan(table, version)
             if instant is None
             else scan_at(
                 table,
@@ -107,6 +108,14 @@ def restore(
         return _Restore(transaction, found, spark).run(parameters, user_metadata=user_metadata)
 
     return repeated(once, retries=retries, clock_s=monotonic)
+
+
+def _scan(table: TableHandle, version: int | None) -> Scan:
+    try:
+        return table.scan(version=version)
+    except VersionNotFound as error:
+        error.error_class = "DELTA_CANNOT_RESTORE_TABLE_VERSION"
+        raise
 
 
 def _too_late(asked: str, latest: str) -> InvalidCommand:

@@ -36,7 +36,8 @@ def parse_bitmap(data: bytes, *, cardinality: int, name: str) -> BitMap64:
         raise UnsupportedTable(f"deletion vector {name} is no roaring bitmap: {error}") from None
     if len(found) != cardinality:
         raise UnsupportedTable(
-            f"deletion vector {name}: expected {cardinality} rows, found {len(found)}"
+            f"deletion vector {name}: expected {cardinality} rows, found {len(found)}",
+            error_class="DELTA_DELETION_VECTOR_CARDINALITY_MISMATCH",
         )
     return found
 

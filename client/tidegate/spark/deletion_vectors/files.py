@@ -120,14 +120,13 @@ def _stored(vector: DeletionVector, store: DataStore) -> bytes:
     length = _INT.size + vector.size_in_bytes + _CRC.size
     found = store.part(path_of(vector), vector.offset, length)
     data = found[_INT.size : -_CRC.size]
-    if (
-        len(found) != length
-        or _INT.unpack_from(found)[0] != vector.size_in_bytes
-        or _CRC.unpack(found[-_CRC.size :])[0] != zlib.crc32(data)
-    ):
+    is_of_size = len(found) == length and _INT.unpack_from(found)[0] == vector.size_in_bytes
+    if not is_of_size or _CRC.unpack(found[-_CRC.size :])[0] != zlib.crc32(data):
         raise UnsupportedTable(
             f"deletion vector {vector.unique_id}: expected {vector.size_in_bytes} bytes with their "
-            f"size and checksum at {vector.offset} of {path_of(vector)}, found others"
+            f"size and checksum at {vector.offset} of {path_of(vector)}, found others",
+            error_class="DELTA_DELETION_VECTOR_"
+            + ("CHECKSUM_MISMATCH" if is_of_size else "SIZE_MISMATCH"),
         )
     return data
 

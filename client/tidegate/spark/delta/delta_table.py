@@ -331,7 +331,7 @@ class DeltaTable:
         `symlink_format_manifest`, in any case."""
         if not isinstance(mode, str) or mode.lower() != _MANIFESTS:
             raise InvalidCommand(
-                "DELTA_UNSUPPORTED_GENERATE_MODE",
+                "DELTA_MODE_NOT_SUPPORTED",
                 f"Specified mode '{mode}' is not supported. Supported modes are: {_MANIFESTS}",
             )
         self._table.generate_manifests()

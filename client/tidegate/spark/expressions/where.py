@@ -70,7 +70,7 @@ class ReplacePredicate:
     @classmethod
     def of(cls, spark: SparkSession, text: str, layout: TableLayout) -> Self:
         """Raises `InvalidRequest` for text that is no condition over the table's columns."""
-        given = _read(spark, text)
+        given = _read(spark, text, error_class="DELTA_FAILED_RECOGNIZE_PREDICATE")
         if not _is_classic(spark):
             columns = spark.createDataFrame([], layout.spark_schema)
             _where(columns, given, text)
@@ -113,13 +113,13 @@ def refused(detail: str, *, error_class: str | None = None) -> InvalidRequest:
     )
 
 
-def _read(spark: SparkSession, text: str) -> Column:
+def _read(spark: SparkSession, text: str, *, error_class: str | None = None) -> Column:
     try:
         return parsed(spark, text) if _is_classic(spark) else F.expr(text)
     except AnalysisException as error:
         raise refused(
             f"Cannot recognize the predicate {text!r}: {words_of(error)}",
-            error_class=error.getCondition(),
+            error_class=error_class or error.getCondition(),
         ) from error
 
 

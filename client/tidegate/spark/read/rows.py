@@ -22,7 +22,7 @@ from tidegate.spark.tables.building import few_calls
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.mapping import logical_column
 from tidegate.spark.tables.places import FILE, POSITION
-from tidegate.spark.tables.plans import no_rows, read_options
+from tidegate.spark.tables.plans import NUMBERED, no_rows, read_options
 from tidegate.spark.tables.row_ids import row_id_fields
 from tidegate.spark.tables.schemas import as_nullable
 from tidegate_protocol.log.actions import Add
@@ -112,9 +112,11 @@ def _rows(
     """Those of a group of files: all of them have a set of deleted rows, or none has."""
     taken = [files[number] for number in numbers]
     own = {number: sets[number] for number in numbers if number in sets}
+    is_numbered = bool(own or located or ids)
+    options = {**options, **(NUMBERED if is_numbered else {})}
     df = scan(spark, layout, taken, SparkStruct([*schema.fields, *ids]), options)
     places: dict[str, Column | None] = {}
-    if own or located or ids:
+    if is_numbered:
         number = file_numbers(df, layout, taken, numbers).cast("long")
         df = df.select("*", number.alias(FILE), row_positions(df).alias(POSITION))
         places = {FILE: None, POSITION: None} if located else {}

@@ -117,7 +117,10 @@ class SourceOptions:
 def _number(given: Mapping[str, str], name: str) -> int | None:
     text = given.get(name.lower())
     if text is not None and not text.isdecimal():
-        raise UnsupportedSession(f"expected a number as option {name}, found {text!r}")
+        raise UnsupportedSession(
+            f"expected a number as option {name}, found {text!r}",
+            error_class="DELTA_TIME_TRAVEL_INVALID_BEGIN_VALUE",
+        )
     return None if text is None else int(text)
 
 

@@ -114,7 +114,7 @@ def is_feed(given: Mapping[str, str]) -> bool:
 def _switch(given: Mapping[str, str], name: str, *, default: bool) -> bool:
     text = given.get(name.lower(), str(default)).lower()
     if text not in ("true", "false"):
-        raise UnsupportedSession(f"expected true or false as option {name}, found {text!r}")
+        raise _illegal(f"expected true or false as option {name}, found {text!r}")
     return text == "true"
 
 
@@ -123,9 +123,7 @@ def _number(given: Mapping[str, str], name: str, *, least: int = 0) -> int | Non
     if text is None:
         return None
     if not text.isdecimal() or int(text) < least:
-        raise UnsupportedSession(
-            f"expected a number of at least {least} as option {name}, found {text!r}"
-        )
+        raise _illegal(f"expected a number of at least {least} as option {name}, found {text!r}")
     return int(text)
 
 
@@ -135,7 +133,11 @@ def _bytes(text: str) -> int:
     number = plain.rstrip("bkmgt")
     unit = plain[len(number) :].removesuffix("b") or "b"
     if not number.isdecimal() or int(number) == 0 or unit not in _UNITS:
-        raise UnsupportedSession(
+        raise _illegal(
             f"expected a number of bytes such as 10m as option maxBytesPerTrigger, found {text!r}"
         )
     return int(number) * _UNITS[unit]
+
+
+def _illegal(detail: str) -> UnsupportedSession:
+    return UnsupportedSession(detail, error_class="DELTA_ILLEGAL_OPTION")

@@ -33,7 +33,8 @@ class OutputMode(StrEnum):
             return cls(text.lower())
         except ValueError:
             raise UnsupportedSession(
-                f"{text} output mode not supported; expected append or complete"
+                f"{text} output mode not supported; expected append or complete",
+                error_class="DELTA_UNSUPPORTED_OUTPUT_MODE",
             ) from None
 
 

@@ -30,6 +30,9 @@ from tidegate_protocol.schema.data_types import LENGTH_KEY
 _READ = "tidegate.read"
 """The option, and the key in a column's metadata, of a JSON text: the place, the version, the
 predicate and the transaction."""
+NUMBERED = {"tidegate.numbered": "true"}
+"""A further option of reads whose plan is asked for its files: another read of the same files, if
+cached, would take the place of it, and has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,7 +138,8 @@ def _check_features(layout: TableLayout, protocol: Protocol, done: frozenset[str
     if unknown := used - done:
         raise UnsupportedTable(
             f"table {layout.name} uses the features {sorted(unknown)}, which this client does not "
-            "write"
+            "write",
+            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_WRITE",
         )
 
 
@@ -148,7 +149,8 @@ def check_readable(layout: TableLayout, protocol: Protocol) -> None:
     used = required_features(layout.properties, layout.schema, catalog_managed=False)
     if others := sorted(used & _READ_OTHERWISE):
         raise UnsupportedTable(
-            f"table {layout.name} uses {', '.join(others)}, which this client does not read"
+            f"table {layout.name} uses {', '.join(others)}, which this client does not read",
+            error_class="DELTA_UNSUPPORTED_FEATURES_FOR_READ",
         )
 
 

@@ -31,7 +31,7 @@ from tidegate.spark.write.replaced_rows import is_over_partitions
 from tidegate.spark.write.rows import write_replacing, write_rows
 from tidegate.spark.write_options import OptionValue, WriteOptions, options_of
 from tidegate.transaction_handle import TransactionHandle
-from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.problems import PROBLEMS, Code
 
 _OPERATION = "WRITE"
 _REWRITE = (
@@ -248,6 +248,7 @@ def check_removable(layout: TableLayout) -> None:
             f"table {layout.name} is append-only (delta.appendOnly)",
             code=Code.APPEND_ONLY,
             definite=True,
+            error_class=PROBLEMS[Code.APPEND_ONLY].condition,
         )
 
 
