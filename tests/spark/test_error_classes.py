@@ -37,12 +37,6 @@ CALLS = {
     "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE": lambda t, df: (
         t.merge(df.union(df).alias("s"), "t.a = s.a", alias="t").whenMatchedUpdateAll().execute()
     ),
-    "DELTA_NON_LAST_NOT_MATCHED_CLAUSE_OMIT_CONDITION": lambda t, df: (
-        t.merge(df.alias("s"), "t.a = s.a", alias="t")
-        .whenNotMatchedInsertAll()
-        .whenNotMatchedInsertAll()
-        .execute()
-    ),
 }
 
 
