@@ -137,8 +137,8 @@ def _changed(
 ) -> ChangedFile:
     if action.partition_values is None:
         raise ChangesUnavailable(
-            "RemoveFile created without extended "
-            f"metadata is ineligible for CDC: {action.path}, removed at version {commit.version}",
+            "RemoveFile created without extended metadata is ineligible for CDC: "
+            f"{action.path}, removed at version {commit.version}",
             error_class="DELTA_REMOVE_FILE_CDC_MISSING_EXTENDED_METADATA",
         )
     return ChangedFile(

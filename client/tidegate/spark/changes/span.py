@@ -43,8 +43,8 @@ def span_of(
         first = from_version
         if first > latest:
             raise ChangesUnavailable(
-                f"Start version {first} for change data "
-                f"feed exceeds the latest table version {latest}.",
+                f"Start version {first} for change data feed exceeds the latest table version "
+                f"{latest}.",
                 error_class="DELTA_CDC_START_VERSION_AFTER_LATEST",
             )
     elif from_timestamp is not None:

@@ -102,7 +102,8 @@ class BatchColumns:
     """How the batches of a DataFrame become the table's columns, settled once for all of them."""
 
     def __init__(self, schema: SparkStruct, layout: TableLayout) -> None:
-        """Raises `SchemaMismatch` for a DataFrame of this schema that does not fit the table."""
+        """Raises `SchemaMismatch` for a DataFrame of this schema that does not fit the table, and
+        `UnsupportedTable` for a void column."""
         check_typed(layout)
         positions: dict[str, int] = {}
         for position, field in enumerate(schema.fields):

@@ -31,8 +31,8 @@ _READ = "tidegate.read"
 """The option, and the key in a column's metadata, of a JSON text: the place, the version, the
 predicate and the transaction."""
 NUMBERED = {"tidegate.numbered": "true"}
-"""A further option of reads whose plan is asked for its files: another read of the same files, if
-cached, would take the place of it, and has none."""
+"""An option of reads that ask their plan for its files. Without the option Spark may put a cached
+read of the same files in the plan's place, which names no files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

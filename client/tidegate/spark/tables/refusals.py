@@ -95,8 +95,8 @@ def check_typed(layout: TableLayout) -> None:
     for field in layout.spark_schema.fields:
         if is_untyped(field.dataType):
             raise UnsupportedTable(
-                f"column {field.name} of table {layout.name} is of the type void, or holds such a "
-                "field, and this client writes none",
+                f"column {field.name} of table {layout.name} is, or holds a field, of the type "
+                "void; this client writes no rows to such a table",
                 hint="append a DataFrame that has a type for it, with the option mergeSchema",
             )
 
