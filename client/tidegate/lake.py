@@ -12,7 +12,6 @@ import msgspec
 
 from tidegate.answers import created, forgotten, table_head, table_page
 from tidegate.definition import check_expressions
-from tidegate.models import DataFile
 from tidegate.new_table import check_new_table, new_clustering
 from tidegate.schema_json import SchemaLike, schema_text
 from tidegate.table import Table
@@ -85,12 +84,12 @@ class Lake:
         def create(
             schema: SchemaLike,
             properties: Mapping[str, str],
-            files: Sequence[DataFile] = (),
+            content: Sequence[Action] = (),
             commit: Mapping[str, Any] = MappingProxyType({}),
         ) -> Table:
             text = schema_text(schema)
             check_new_table(text, columns)
-            actions: list[Action] = list(files)
+            actions = list(content)
             wanted = dict(properties)
             if clusters:
                 clustered = new_clustering(clusters, text, wanted, columns)
@@ -137,6 +136,7 @@ class Lake:
             is_managed=location is None,
             catalog_managed=catalog_managed,
             user_metadata=user_metadata,
+            clock_ms=self.connection.now_ms,
         )
 
     def _created(self, body: Mapping[str, Any]) -> Table:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from py4j.protocol import Py4JJavaError
+from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -37,17 +38,27 @@ _OF_WRITES = {
 }
 TXN = {"txnAppId": "spark.databricks.delta.write.txnAppId", "txnVersion": TXN_VERSION}
 _PROPERTIES = "delta."
+_OF_COMMITS = (USER_METADATA, *TXN.values(), TXN_IS_RESET, PARTITION_OVERWRITE_MODE)
+
+
+def task_settings() -> dict[str, str]:
+    """The settings of writes that a task's session has, by their names, without those that are
+    about the rows. Spark gives the tasks of a query all settings of its SQL."""
+    task = TaskContext.get()
+    found = {} if task is None else {name: task.getLocalProperty(name) for name in _OF_COMMITS}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def with_session(
     options: Mapping[str, OptionValue],
-    spark: SparkSession,
+    settings: Callable[[str], str | None],
     *,
     is_overwrite: bool = False,
     replace_where: str | None = None,
     is_batch: bool = False,
 ) -> dict[str, OptionValue]:
-    """The options of a write, with what the session says of those that were not given.
+    """The options of a write, with what `settings`, the session's by name, say of those that were
+    not given.
 
     A stream's batch is recorded under the stream's id, whatever `txnAppId` the session has. The
     session's mode of overwriting partitions is for an overwrite that says nothing else of what
@@ -56,19 +67,24 @@ def with_session(
     given = {name.lower(): value for name, value in options.items()}
     found: dict[str, OptionValue] = {}
     has_own_txn = is_batch or given.keys() & {"txnappid", "txnversion"}
-    settings = _OF_WRITES if has_own_txn else _OF_WRITES | TXN
-    for name, setting in settings.items():
-        value = spark.conf.get(setting, None)
+    wanted = _OF_WRITES if has_own_txn else _OF_WRITES | TXN
+    for name, setting in wanted.items():
+        value = settings(setting)
         if value is not None and name.lower() not in given:
             found[name] = value
     if str(given.get("datachange", True)).lower() == "false":
         found.pop("mergeSchema", None)
     says_what = given.keys() & {"partitionoverwritemode", "overwriteschema"}
     if is_overwrite and replace_where is None and not says_what:
-        mode = spark.conf.get(PARTITION_OVERWRITE_MODE, None)
+        mode = settings(PARTITION_OVERWRITE_MODE)
         if mode is not None:
             found["partitionOverwriteMode"] = mode
     return found | dict(options)
+
+
+def settings_of(spark: SparkSession) -> Callable[[str], str | None]:
+    """The session's settings, by name."""
+    return lambda name: spark.conf.get(name, None)
 
 
 def metadata_of(given: str | None, spark: SparkSession) -> str | None:
@@ -115,15 +131,7 @@ class Settings:
 
     def get(self, name: str, parse: Callable[[str], T], default: T) -> T:
         """The setting as `parse` has it, which raises `ValueError` with what it expects."""
-        text = self._spark.conf.get(name, None)
-        if text is None:
-            return default
-        try:
-            return parse(str(text).strip())
-        except ValueError as error:
-            raise UnsupportedSession(
-                f"expected {error} as the session's {name}, found {text!r}"
-            ) from None
+        return parsed(name, self._spark.conf.get(name, None), parse, default)
 
     def size(self, text: str) -> int | None:
         """Bytes, as Spark reads sizes: `10g`."""
@@ -135,6 +143,18 @@ class Settings:
         if found <= 0:
             raise ValueError("a size above 0, such as 10g,")
         return found
+
+
+def parsed(name: str, text: str | None, parse: Callable[[str], T], default: T) -> T:
+    """The value of a setting, the default without a text. Raises as `Settings` does."""
+    if text is None:
+        return default
+    try:
+        return parse(str(text).strip())
+    except ValueError as error:
+        raise UnsupportedSession(
+            f"expected {error} as the session's {name}, found {text!r}"
+        ) from None
 
 
 def at_least(least: int) -> Callable[[str], int]:

@@ -12,7 +12,7 @@ from uuid import uuid4
 from pyspark.sql import SparkSession
 
 from tidegate.active import check_none_active
-from tidegate.errors import TableAlreadyExists, TidegateError
+from tidegate.errors import TableAlreadyExists
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile
 from tidegate.spark.application import table_of
@@ -24,8 +24,11 @@ from tidegate.spark.commands.creation import create_by, head_named
 from tidegate.spark.commands.logical_files import without
 from tidegate.spark.commands.making import Making, check_name, check_place, exists, missing
 from tidegate.spark.commands.target import size_of
-from tidegate.spark.data_files.staging import TransactionFolder, private_folder
-from tidegate.spark.errors import StorageError
+from tidegate.spark.data_files.staging import (
+    TransactionFolder,
+    created_with_files,
+    private_folder,
+)
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.session_settings import metadata_of
 from tidegate.spark.storage.locations import place_url
@@ -145,48 +148,35 @@ def _created(
 
     def create(files: Sequence[DataFile]) -> Cloned[T]:
         metrics = _metrics(source, target.kind, files)
-        try:
-            head, told = create_by(
-                connection,
-                _OPERATION,
-                {"name": target.name} | definition.body(location=location, catalog_managed=managed),
-                [*files, *definition.actions],
-                parameters=_parameters(source),
-                metrics=_texts(metrics),
-                user_metadata=user_metadata,
-            )
-        except TableAlreadyExists as error:
-            return raced(error)
+        head, told = create_by(
+            connection,
+            _OPERATION,
+            {"name": target.name} | definition.body(location=location, catalog_managed=managed),
+            [*files, *definition.actions],
+            parameters=_parameters(source),
+            metrics=_texts(metrics),
+            user_metadata=user_metadata,
+        )
         for warning in told:
             warnings.warn(warning, stacklevel=2)
         return Cloned(table=handle(connection, head), version=0, metrics=metrics)
 
-    if target.kind is CloneKind.SHALLOW:
-        # Its place is the service's to say.
-        _check_target(definition, source.files, target.name, location or source.location)
-        return create(shallow_files(source, location, spark))
-    # Its files are there before it is.
     try:
+        if target.kind is CloneKind.SHALLOW:
+            # Its place is the service's to say.
+            _check_target(definition, source.files, target.name, location or source.location)
+            return create(shallow_files(source, location, spark))
+        # Its files are there before it is.
         place = location or default_location(connection, target.name)
+        layout = _check_target(definition, source.files, target.name, place)
+        folder = TransactionFolder(layout, new_folder(str(uuid4())), store_at(place, spark))
+        return created_with_files(
+            folder,
+            lambda: deep_files(source, folder, spark, now_ms=connection.now_ms()),
+            create,
+        )
     except TableAlreadyExists as error:
         return raced(error)
-    layout = _check_target(definition, source.files, target.name, place)
-    folder = TransactionFolder(layout, new_folder(str(uuid4())), store_at(place, spark))
-    try:
-        files = deep_files(source, folder, spark, now_ms=connection.now_ms())
-    except BaseException as error:
-        _delete(folder, error)
-        raise
-    try:
-        cloned = create(files)
-    except TidegateError as error:
-        if error.definite:
-            _delete(folder, error)
-        raise
-    if cloned.version is None:
-        # Another was faster, and these files are nobody's.
-        folder.delete()
-    return cloned
 
 
 def _replaced(
@@ -282,10 +272,3 @@ def _metrics(
 
 def _texts(metrics: Mapping[str, int]) -> dict[str, str]:
     return {name: str(number) for name, number in metrics.items()}
-
-
-def _delete(folder: TransactionFolder, error: BaseException) -> None:
-    try:
-        folder.delete()
-    except (OSError, StorageError) as what:
-        error.add_note(f"The files of the table to be could not be deleted: {what}")

@@ -8,15 +8,17 @@ a copy, so there the files are written where they stay (`direct_write.py`).
 """
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from pyroaring import BitMap64
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tidegate.errors import TidegateError
 from tidegate.spark.columns.mapping import physical_columns
 from tidegate.spark.data_files.direct_write import direct_sink, take_manifest, write_directly
 from tidegate.spark.data_files.footers import (
@@ -39,6 +41,9 @@ from tidegate.transaction_handle import TransactionHandle, left_at_the_end
 from tidegate.transaction_proposing import TransactionState
 from tidegate_protocol.log.actions import Add, DeletionVector, PartitionValues
 from tidegate_protocol.log.paths import decode, encode
+
+F = TypeVar("F")
+T = TypeVar("T")
 
 _FOOTER_THREADS = 16
 _ATTEMPTS = "_temporary"
@@ -250,6 +255,25 @@ def private_folder(
     _discard(folder, txn, None)
 
 
+def created_with_files(
+    folder: TransactionFolder, write: Callable[[], F], create: Callable[[F], T]
+) -> T:
+    """What `create` makes of the files that `write` has written into the folder: a table whose
+    version 0 has them. They are deleted where there is no such table for sure: `write` has raised,
+    or `create` a definite error. After another one, as an interruption, they may be the table's."""
+    try:
+        files = write()
+    except BaseException as error:
+        _delete(folder, error)
+        raise
+    try:
+        return create(files)
+    except TidegateError as error:
+        if error.definite:
+            _delete(folder, error)
+        raise
+
+
 def is_lost(txn: TransactionHandle) -> bool:
     """Whether the files that only this transaction names are in the table never: they were not
     proposed, or the proposal is certain never to land."""
@@ -261,9 +285,14 @@ def _discard(
 ) -> None:
     if not is_lost(txn):
         return
+    if error is None:
+        folder.delete()
+    else:
+        _delete(folder, error)
+
+
+def _delete(folder: TransactionFolder, error: BaseException) -> None:
     try:
         folder.delete()
     except (OSError, StorageError) as what:
-        if error is None:
-            raise
-        error.add_note(f"The files of transaction {txn.id} could not be deleted: {what}")
+        error.add_note(f"The files in {folder.layout.url(folder.name)} are not deleted: {what}")

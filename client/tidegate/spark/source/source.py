@@ -177,6 +177,7 @@ class TidegateSource(DataSource):
             is_of_own_rows=options.read_version is not None,
             where=where,
             schema=schema,
+            given=options.chosen,
             options=chosen,
         )
 
@@ -201,6 +202,7 @@ class TidegateSource(DataSource):
             transaction_id=transaction_id,
             mode=OutputMode.COMPLETE if overwrite else OutputMode.APPEND,
             schema=schema,
+            given=options.chosen,
             options=chosen,
         )
 

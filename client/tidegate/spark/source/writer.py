@@ -4,7 +4,7 @@ Spark sends copies of the writer from process to process: it is made while the q
 writes in the tasks' workers, and commits or aborts in a further one. So it holds values only.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,6 +16,14 @@ from tidegate.models import DataFile, TableVersion
 from tidegate.spark.columns.schema_change import change_schema
 from tidegate.spark.data_files.arrow_columns import BatchColumns
 from tidegate.spark.data_files.staging import DataFiles, TransactionFolder
+from tidegate.spark.errors import UnsupportedSession
+from tidegate.spark.session_settings import (
+    TXN_IS_RESET,
+    boolean,
+    parsed,
+    task_settings,
+    with_session,
+)
 from tidegate.spark.source.options import Service
 from tidegate.spark.source.plain_errors import without_frames
 from tidegate.spark.source.task import write_task
@@ -32,10 +40,12 @@ from tidegate.transaction_handle import TransactionHandle
 
 @dataclass(frozen=True, slots=True)
 class WrittenFiles(WriterCommitMessage):
-    """What one successful task wrote; `zone` is its session's (`task_zone`)."""
+    """What one successful task wrote, and what it knows of its session (`task_zone`,
+    `task_settings`): the commit, which is nobody's task, knows nothing."""
 
     files: DataFiles
     zone: str | None
+    settings: Mapping[str, str]
 
 
 @without_frames
@@ -55,11 +65,13 @@ class TidegateWriter(DataSourceArrowWriter):
         is_of_own_rows: bool,
         where: PartitionPredicate | None,
         schema: SparkStruct,
+        given: Mapping[str, str],
         options: WriteOptions,
     ) -> None:
-        """`head` is the table as the job found it, or `is_of_own_rows`, as the rows were read of
-        it: what has changed since is a conflict. `where` says which partitions are overwritten, all
-        of them without it. `layout` is as the write leaves it, `schema` the DataFrame's."""
+        """`options` are those that were given, parsed, without what the session says. `head` is the
+        table as the job found it, or `is_of_own_rows`, as the rows were read of it: what has
+        changed since is a conflict. `where` says which partitions are overwritten, all of them
+        without it. `layout` is as the write leaves it, `schema` the DataFrame's."""
         self._service = service
         self._head = head
         self._columns = columns
@@ -71,6 +83,7 @@ class TidegateWriter(DataSourceArrowWriter):
         self._is_of_own_rows = is_of_own_rows
         self._where = where
         self._schema = schema
+        self._given = given
         self._options = options
 
     def _store(self) -> ArrowStore:
@@ -80,6 +93,8 @@ class TidegateWriter(DataSourceArrowWriter):
         return TransactionFolder(self._layout, self._folder_name, self._store())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
+        settings = task_settings()
+        self._with_session(settings)
         files = write_task(
             iterator,
             columns=self._columns,
@@ -88,7 +103,29 @@ class TidegateWriter(DataSourceArrowWriter):
             store=self._store(),
             options=self._options.files,
         )
-        return WrittenFiles(files, task_zone())
+        return WrittenFiles(files, task_zone(), settings)
+
+    def _with_session(self, settings: Mapping[str, str]) -> WriteOptions:
+        """The options, with what the session says of those that were not given. Raises
+        `InvalidRequest` for what it cannot say, and `UnsupportedSession` where it is to forget a
+        version that has landed: no process of a data source can tell it."""
+        where = None if self._where is None else self._where.where
+        chosen = WriteOptions.parse(
+            with_session(
+                self._given, settings.get, is_overwrite=self._overwrite, replace_where=where
+            ),
+            is_overwrite=self._overwrite,
+            replace_where=where,
+        )
+        is_session = chosen.txn is not None and self._options.txn is None
+        if is_session and parsed(TXN_IS_RESET, settings.get(TXN_IS_RESET), boolean, False):
+            raise UnsupportedSession(
+                f"the session's {TXN_IS_RESET} is true, and a data source cannot unset the version "
+                "of its session, under which the next write would be left out",
+                hint="give the options txnAppId and txnVersion, or use Table.append or "
+                "Table.overwrite",
+            )
+        return chosen
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Propose the files of the tasks that succeeded. What attempts left behind that did not
@@ -99,45 +136,50 @@ class TidegateWriter(DataSourceArrowWriter):
             rows=sum(message.files.rows for message in written),
         )
         self._folder().delete_all_but(files.adds)
+        zone, options = None, self._options
+        if written:
+            zone, options = written[0].zone, self._with_session(written[0].settings)
         with self._service.connect() as lake:
             table = lake.table(self._head.id)
             with table.transaction(
                 transaction_id=self._transaction_id, head=self._head
             ) as transaction:
-                change_schema(transaction, self._schema, self._options)
-                is_done = is_recorded(transaction, self._options.txn)
+                change_schema(transaction, self._schema, options)
+                is_done = is_recorded(transaction, options.txn)
                 if not is_done:
-                    zone = written[0].zone if written else None
-                    self._commit(transaction, files, zone)
+                    self._commit(transaction, files, options, zone)
         if is_done:
             self._folder().delete()
 
-    def _commit(self, transaction: TransactionHandle, files: DataFiles, zone: str | None) -> None:
+    def _commit(
+        self,
+        transaction: TransactionHandle,
+        files: DataFiles,
+        options: WriteOptions,
+        zone: str | None,
+    ) -> None:
         if self._is_of_own_rows:
             transaction.read_whole_table()
-        removed = self._replaced(transaction, files, zone) if self._overwrite else []
+        is_dynamic = options.is_dynamic and bool(self._layout.partition_columns)
+        removed: list[DataFile] = []
+        if is_dynamic:
+            removed = files_of_partitions(transaction, self._layout, files.adds, zone=zone)
+        elif self._overwrite:
+            removed = self._replaced(transaction, files)
         commit_write(
             transaction,
             files,
             mode="Overwrite" if self._overwrite else "Append",
-            options=self._options,
+            options=options,
             removed=removed,
             predicate=None if self._where is None else self._where.where,
-            is_dynamic=self._is_dynamic,
+            is_dynamic=is_dynamic,
         )
 
-    @property
-    def _is_dynamic(self) -> bool:
-        return self._options.is_dynamic and bool(self._layout.partition_columns)
-
-    def _replaced(
-        self, transaction: TransactionHandle, files: DataFiles, zone: str | None
-    ) -> list[DataFile]:
+    def _replaced(self, transaction: TransactionHandle, files: DataFiles) -> list[DataFile]:
         """The files to remove, recorded as read. Raises `InvalidRows` where a row lies in none of
         the partitions that are overwritten."""
         where = self._where
-        if self._is_dynamic:
-            return files_of_partitions(transaction, self._layout, files.adds, zone=zone)
         if where is None:
             return transaction.filter_files()
         for add in files.adds:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tidegate.active import check_none_active
@@ -13,7 +13,7 @@ from tidegate.spark.columns.schema_change import change_schema
 from tidegate.spark.data_files.staging import private_folder
 from tidegate.spark.errors import SchemaMismatch, UnsupportedSession
 from tidegate.spark.jobs.passes import Passes
-from tidegate.spark.session_settings import with_session
+from tidegate.spark.session_settings import settings_of, with_session
 from tidegate.spark.stream.batch import OPERATION, OutputMode, StreamBatch
 from tidegate.spark.stream.calls import check_first, note_done
 from tidegate.spark.stream.query import RunningQuery
@@ -55,6 +55,9 @@ class Sink:
         Spark job runs."""
         self._prepare(TransactionHandle(table_of(self._table, df.sparkSession)), df)
 
+    def _options(self, spark: SparkSession) -> WriteOptions:
+        return self._parsed(with_session(self._given, settings_of(spark), is_batch=True))
+
     def _parsed(self, options: Mapping[str, OptionValue]) -> WriteOptions:
         replaces_all = self._mode is OutputMode.COMPLETE
         return WriteOptions.parse_for_stream(options, replaces_all=replaces_all)
@@ -95,7 +98,7 @@ class Sink:
             # Spark fails a query whose batch was not computed to its end where it keeps state.
             df.write.format("noop").mode("overwrite").save()
             return
-        options = self._parsed(with_session(self._given, spark, is_batch=True))
+        options = self._options(spark)
         conformed = self._prepare(transaction, df)
         layout = writable_layout(transaction)
         # The batch's own plan begins at the rows of the query's. What the query itself is joined
@@ -116,11 +119,7 @@ class Sink:
 
     def _prepare(self, transaction: TransactionHandle, df: DataFrame) -> DataFrame:
         check_typed(df.schema)
-        change_schema(
-            transaction,
-            df.schema,
-            self._parsed(with_session(self._given, df.sparkSession, is_batch=True)),
-        )
+        change_schema(transaction, df.schema, self._options(df.sparkSession))
         layout = writable_layout(transaction)
         if self._mode is OutputMode.COMPLETE:
             check_removable(layout)

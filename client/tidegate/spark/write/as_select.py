@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from tidegate.active import check_none_active
-from tidegate.errors import TidegateError
 from tidegate.handle import TableHandle
 from tidegate.models import Receipt
 from tidegate.new_table import check_columns, new_clustering, new_columns
@@ -22,8 +21,13 @@ from tidegate.schema_json import schema_text
 from tidegate.spark.columns.conform import conform
 from tidegate.spark.columns.definition import TableDefinition
 from tidegate.spark.columns.schema_change import new_column
-from tidegate.spark.data_files.staging import DataFiles, TransactionFolder, private_folder
-from tidegate.spark.errors import StorageError, UnsupportedTable
+from tidegate.spark.data_files.staging import (
+    DataFiles,
+    TransactionFolder,
+    created_with_files,
+    private_folder,
+)
+from tidegate.spark.errors import UnsupportedTable
 from tidegate.spark.expressions.definitions import check_definition
 from tidegate.spark.jobs.passes import Passes
 from tidegate.spark.session_settings import metadata_of, new_properties
@@ -47,7 +51,7 @@ from tidegate_protocol.features.properties import (
     storable,
 )
 from tidegate_protocol.features.table_features import protocol_for, supports
-from tidegate_protocol.log.actions import Add, Metadata
+from tidegate_protocol.log.actions import Action, Metadata, Txn
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.scan.clustering import physical_paths
 from tidegate_protocol.schema.data_types import LENGTH_KEY
@@ -58,7 +62,7 @@ _DEFAULTS = "allowColumnDefaults"
 
 
 def create_as_select(
-    create: Callable[[str, Mapping[str, str], Sequence[Add], Mapping[str, Any]], T],
+    create: Callable[[str, Mapping[str, str], Sequence[Action], Mapping[str, Any]], T],
     df: DataFrame,
     *,
     name: str,
@@ -70,17 +74,18 @@ def create_as_select(
     is_managed: bool,
     catalog_managed: bool,
     user_metadata: str | None,
+    clock_ms: Callable[[], int],
 ) -> T:
     """Write the DataFrame's rows below the location, and have `create` make a table of its columns,
-    of the properties with the session's defaults for new tables, of the files, and of what version
-    0 says of itself. `is_managed`: nobody but the service has chosen the location;
-    `catalog_managed`: the table is to be.
+    of the properties with the session's defaults for new tables, of the files and the session's
+    `txnAppId` and `txnVersion`, and of what version 0 says of itself. `is_managed`: nobody but the
+    service has chosen the location; `catalog_managed`: the table is to be.
 
-    Raises as `Table.append` does before a table is asked for, and then what `create` raises. No
-    file stays behind where there certainly is no table: after an error before that, or a definite
-    one. After others, as an interruption, the files may be the table's.
+    Raises as `Table.append` does before a table is asked for, and then what `create` raises; which
+    files stay behind, `created_with_files` says.
     """
     spark = df.sparkSession
+    txn = idempotence.txn_of(spark)
     wanted = new_properties(spark, properties)
     found = columns_of(df.schema, wanted)
     columns = schema_text(found)
@@ -104,14 +109,13 @@ def create_as_select(
     check_writable(layout, protocol)
     conformed = conform(df, layout)
     folder = TransactionFolder(layout, new_folder(str(uuid4())), store_at(location, spark))
-    try:
+
+    def write() -> tuple[DataFiles, dict[str, str]]:
         with Passes(spark, operation=_CREATE, table=name) as passes:
             passes.writes_rows()
             files = folder.write(conformed)
-            metrics = _metrics(files) | passes.metrics()
-    except BaseException as error:
-        _delete(folder, error)
-        raise
+            return files, _metrics(files) | passes.metrics()
+
     # A catalog-managed table gets it from the service.
     of_kind = {IN_COMMIT_TIMESTAMPS: "true"} if catalog_managed else {}
     parameters = {
@@ -121,18 +125,23 @@ def create_as_select(
         **({} if clustering is None else {"clusterBy": json.dumps(clustering.columns)}),
         "properties": json.dumps(of_kind | storable(wanted) | of_columns),
     }
-    commit = first_commit(
-        _CREATE,
-        parameters=parameters,
-        metrics=metrics,
-        user_metadata=metadata_of(user_metadata, spark),
-    )
-    try:
-        return create(schema, wanted, files.adds, commit)
-    except TidegateError as error:
-        if error.definite:
-            _delete(folder, error)
-        raise
+
+    def create_of(written: tuple[DataFiles, dict[str, str]]) -> T:
+        files, metrics = written
+        actions: list[Action] = list(files.adds)
+        if txn is not None:
+            actions.append(Txn(app_id=txn[0], version=txn[1], last_updated=clock_ms()))
+        commit = first_commit(
+            _CREATE,
+            parameters=parameters,
+            metrics=metrics,
+            user_metadata=metadata_of(user_metadata, spark),
+        )
+        return create(schema, wanted, actions, commit)
+
+    made = created_with_files(folder, write, create_of)
+    idempotence.reset(spark, txn)
+    return made
 
 
 def replace(
@@ -281,10 +290,3 @@ def _metrics(files: DataFiles) -> dict[str, str]:
         "numOutputRows": str(files.rows),
         "numOutputBytes": str(files.size),
     }
-
-
-def _delete(folder: TransactionFolder, error: BaseException) -> None:
-    try:
-        folder.delete()
-    except (OSError, StorageError) as what:
-        error.add_note(f"The files of the table to be could not be deleted: {what}")

@@ -18,7 +18,7 @@ from tidegate.spark.errors import StorageError
 from tidegate.spark.expressions.resolution import recorded
 from tidegate.spark.expressions.where import ReplacePredicate
 from tidegate.spark.jobs.passes import Passes
-from tidegate.spark.session_settings import with_session
+from tidegate.spark.session_settings import settings_of, with_session
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.tables.row_ids import kept_tag
 from tidegate.spark.tables.zones import session_zone
@@ -71,7 +71,8 @@ def append(
     if retries:
         check_repeatable(table, df)
     given = options_of(options, user_metadata=user_metadata, txn=txn)
-    chosen = WriteOptions.parse(with_session(given, df.sparkSession), is_overwrite=False)
+    said = with_session(given, settings_of(df.sparkSession))
+    chosen = WriteOptions.parse(said, is_overwrite=False)
     receipt = repeated(
         lambda: _append(table, df, chosen, partition_by), retries=retries, clock_s=monotonic
     )
@@ -137,11 +138,9 @@ def overwrite(
             raise refused("retries begin at later versions; expected them without a transaction")
         check_repeatable(table, df)
     given = options_of(options, user_metadata=user_metadata, txn=txn)
-    chosen = WriteOptions.parse(
-        with_session(given, df.sparkSession, is_overwrite=True, replace_where=replace_where),
-        is_overwrite=True,
-        replace_where=replace_where,
-    )
+    settings = settings_of(df.sparkSession)
+    said = with_session(given, settings, is_overwrite=True, replace_where=replace_where)
+    chosen = WriteOptions.parse(said, is_overwrite=True, replace_where=replace_where)
     if transaction is None:
         chosen.check_changes_data(instead=_REWRITE)
 

@@ -121,3 +121,18 @@ def test_batches_of_streams_are_the_streams(named, months, tmp_path):
         stream.feed(f'{{"a":1,"month":{month}}}')
     stream.run(lambda writer: writer.foreachBatch(months.sink()))
     assert rows(months.read(named).where("month > 4")) == [(1, 5), (1, 6)]
+
+
+def test_a_new_table_of_rows_has_recorded_it(named, lake, months):
+    name = f"{months.name}_copy"
+    row = named.sql("SELECT 30 AS a, 3 AS month")
+    made = lake.create_table(name, as_select=row)
+    (txn,) = actions(made, 0, "txn")
+    assert (txn["appId"], txn["version"]) == ("etl", 7)
+    assert made.append(row) is None
+    named.conf.set(IS_RESET, "true")
+    named.conf.set(VERSION, "8")
+    lake.create_table(f"{name}_2", as_select=row)
+    assert named.conf.get(VERSION, None) is None
+    with pytest.raises(InvalidRequest, match="go together"):
+        lake.create_table(f"{name}_3", as_select=row)

@@ -5,7 +5,7 @@ the commit, which gets nothing of the first but the tasks' messages. Only tasks 
 they work for. So what the commit has to know comes in each message.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,6 +20,7 @@ from tidegate.spark.columns.schema_change import change_schema
 from tidegate.spark.data_files.arrow_columns import BatchColumns
 from tidegate.spark.data_files.staging import DataFiles, TransactionFolder, is_lost
 from tidegate.spark.errors import UnsupportedSession
+from tidegate.spark.session_settings import task_settings, with_session
 from tidegate.spark.source.options import Service
 from tidegate.spark.source.plain_errors import without_frames
 from tidegate.spark.source.task import write_task
@@ -43,10 +44,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFiles(WriterCommitMessage):
-    """What one successful task wrote."""
+    """What one successful task wrote, and its session's `task_settings`."""
 
     attempt: Attempt
     files: DataFiles
+    settings: Mapping[str, str]
 
 
 @without_frames
@@ -64,6 +66,7 @@ class TidegateStreamWriter(DataSourceStreamArrowWriter):
         transaction_id: str,
         mode: OutputMode,
         schema: SparkStruct,
+        given: Mapping[str, str],
         options: WriteOptions,
     ) -> None:
         """`head` is the table as it is found now, `layout` as the transaction leaves it, `schema`
@@ -75,6 +78,7 @@ class TidegateStreamWriter(DataSourceStreamArrowWriter):
         self._storage = storage
         self._mode = mode
         self._schema = schema
+        self._given = given
         self._options = options
         self._transaction_id = transaction_id
         self._folder_name = new_folder(transaction_id)
@@ -103,7 +107,7 @@ class TidegateStreamWriter(DataSourceStreamArrowWriter):
             store=self._store(),
             options=self._options.files,
         )
-        return BatchFiles(attempt=attempt, files=files)
+        return BatchFiles(attempt=attempt, files=files, settings=task_settings())
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Propose the files of the tasks that succeeded, unless the batch has landed before."""
@@ -122,10 +126,18 @@ class TidegateStreamWriter(DataSourceStreamArrowWriter):
             transaction = self._begun(lake.table(self._head.id), attempt)
             if not batch.has_landed(transaction):
                 removed = batch.replaced(transaction)
-                change_schema(transaction, self._schema, self._options)
-                batch.commit(transaction, files, removed=removed, options=self._options)
+                options = self._with_session(written[0].settings)
+                change_schema(transaction, self._schema, options)
+                batch.commit(transaction, files, removed=removed, options=options)
         if is_lost(transaction):
             folder.delete()
+
+    def _with_session(self, settings: Mapping[str, str]) -> WriteOptions:
+        """The options, with what the session says of those that were not given."""
+        return WriteOptions.parse_for_stream(
+            with_session(self._given, settings.get, is_batch=True),
+            replaces_all=self._mode is OutputMode.COMPLETE,
+        )
 
     def _begun(self, table: TableHandle, attempt: Attempt) -> TransactionHandle:
         """At the version that the tasks' files were written for."""
