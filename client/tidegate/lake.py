@@ -12,7 +12,7 @@ import msgspec
 
 from tidegate.answers import created, forgotten, table_head, table_page
 from tidegate.definition import check_expressions
-from tidegate.new_table import check_new_table, new_clustering
+from tidegate.new_table import check_new_table, check_properties, new_clustering
 from tidegate.schema_json import SchemaLike, schema_text
 from tidegate.table import Table
 from tidegate.wire.connection import Connection
@@ -89,6 +89,7 @@ class Lake:
         ) -> Table:
             text = schema_text(schema)
             check_new_table(text, columns)
+            check_properties(properties)
             actions = list(content)
             wanted = dict(properties)
             if clusters:

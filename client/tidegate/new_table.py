@@ -1,11 +1,11 @@
-"""The columns of a new table: what they may not be, beyond what the service refuses, by Delta's
-rules, and which of them it is clustered by."""
+"""The columns and properties of a new table: what they may not be, by Delta's rules, and which
+columns it is clustered by."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
-from tidegate.errors import InvalidRequest
+from tidegate.errors import InvalidProposal, InvalidRequest
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.column_mapping import assign
 from tidegate_protocol.features.known import CLUSTERING, IDENTITY_START
@@ -14,8 +14,9 @@ from tidegate_protocol.features.properties import (
     InvalidProperty,
     TableProperties,
     canonical,
+    check_new,
 )
-from tidegate_protocol.log.actions import DomainMetadata
+from tidegate_protocol.log.actions import DomainMetadata, Metadata
 from tidegate_protocol.scan.clustering import (
     InvalidClustering,
     clustering_columns,
@@ -26,6 +27,7 @@ from tidegate_protocol.schema.data_types import ArrayType, DataType, MapType, St
 from tidegate_protocol.schema.table_schema import (
     InvalidSchema,
     check_partition_columns,
+    feed_columns,
     parse_schema,
     to_json,
     validate_table_schema,
@@ -59,21 +61,76 @@ def new_clustering(
             "REPLACE TABLE CLUSTER BY to create a Delta table with clustering",
             error_class="DELTA_CREATE_TABLE_SET_CLUSTERING_TABLE_FEATURE_NOT_ALLOWED",
         )
+    check_properties(properties)
+    known = TableProperties.parse(canonical(properties))
     try:
-        known = TableProperties.parse(canonical(properties))
         schema = _marked(parse_schema(schema_text), known)
         columns = clustering_columns(
             names, schema=schema, properties=known, partition_columns=partition_by
         )
     except InvalidClustering as error:
         raise _refused(str(error), error_class=error.error_class) from None
-    except (InvalidSchema, InvalidProperty) as error:
+    except InvalidSchema as error:
         raise InvalidRequest(str(error), code=Code.INVALID_REQUEST, definite=True) from None
     return NewClustering(
         columns=[shown(column) for column in columns],
         schema=to_json(schema) if known.column_mapping else schema_text,
         properties={CLUSTERING_FEATURE: "supported"},
         domain=domain_of(columns),
+    )
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Raise `InvalidRequest`, under Delta's error class, for properties that no table can have."""
+    try:
+        check_new(properties)
+        TableProperties.parse(canonical(properties))
+    except InvalidProperty as error:
+        raise InvalidRequest(
+            str(error),
+            code=Code.INVALID_REQUEST,
+            definite=True,
+            error_class=error.condition,
+        ) from None
+
+
+def check_metadata(before: Metadata, after: Metadata) -> None:
+    """Raise `InvalidProposal` where a table would have columns that its change data feed has, too.
+    What cannot be parsed is for the service to refuse."""
+    try:
+        wanted = TableProperties.parse(after.configuration)
+        schema = parse_schema(after.schema_string)
+        had_feed = TableProperties.parse(before.configuration).change_data_feed
+    except (InvalidProperty, InvalidSchema):
+        return
+    check_feed_columns(schema, wanted, had_feed=had_feed)
+
+
+def check_feed_columns(
+    schema: StructType, properties: TableProperties, *, had_feed: bool = True
+) -> None:
+    """As `check_metadata`. `had_feed`: it is the columns that are new, and not the feed."""
+    taken = feed_columns(schema) if properties.change_data_feed else []
+    if not taken:
+        return
+    if had_feed:
+        error_class = "RESERVED_CDC_COLUMNS_ON_WRITE"
+        text = (
+            f"The write contains reserved columns {taken} that are used internally as metadata "
+            "for Change Data Feed"
+        )
+    else:
+        error_class = "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS"
+        text = (
+            "Unable to enable Change Data Capture on the table. The table already contains "
+            f"reserved columns {taken}"
+        )
+    raise InvalidProposal(
+        text,
+        code=Code.INVALID_SCHEMA,
+        hint="rename these columns, or leave them out",
+        definite=True,
+        error_class=error_class,
     )
 
 
@@ -108,6 +165,7 @@ def check_columns(
     that no table of these properties can have, and for what it cannot be partitioned by: whoever
     writes its rows first is to know before."""
     check_new_table(schema_text, partition_by)
+    check_properties(properties)
     try:
         known = TableProperties.parse(canonical(properties))
         schema = parse_schema(schema_text)
@@ -115,8 +173,7 @@ def check_columns(
         check_partition_columns(schema, partition_by)
     except InvalidSchema as error:
         raise InvalidRequest(str(error), code=Code.INVALID_SCHEMA, definite=True) from None
-    except InvalidProperty as error:
-        raise InvalidRequest(str(error), code=Code.INVALID_REQUEST, definite=True) from None
+    check_feed_columns(schema, known)
 
 
 def check_new_table(schema_text: str, partition_by: Sequence[str]) -> None:

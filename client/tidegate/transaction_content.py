@@ -9,6 +9,7 @@ import msgspec
 from tidegate.errors import InvalidProposal
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile, TableVersion
+from tidegate.new_table import check_metadata
 from tidegate.schema_json import SchemaLike, schema_text
 from tidegate.wire.proposal import removal
 from tidegate_protocol.base.problems import Code
@@ -194,6 +195,7 @@ class TransactionContent(ABC):
                 self._has_written = True
             case Metadata():
                 self._check_metadata_open()
+                check_metadata(self._metadata, action)
                 self._has_metadata = True
                 self._metadata = action
         self._actions.append(action)

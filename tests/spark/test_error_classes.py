@@ -58,3 +58,49 @@ def test_tables_that_are_not_there_or_take_appends_alone(spark, lake, create):
     with pytest.raises(TidegateError) as refused:
         table.delete(spark=spark)
     assert refused.value.error_class == "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+
+
+PROPERTIES = {
+    "DELTA_UNKNOWN_CONFIGURATION": {"delta.apendOnly": "true"},
+    "DELTA_INVALID_ISOLATION_LEVEL": {"delta.isolationLevel": "ReadCommitted"},
+    "DELTA_UNSUPPORTED_FEATURE_STATUS": {"delta.feature.rowTracking": "on"},
+    "DELTA_PROTOCOL_PROPERTY_NOT_INT": {"delta.minReaderVersion": "two"},
+}
+
+
+@pytest.mark.parametrize("error_class", PROPERTIES)
+def test_properties_that_no_table_can_have(spark, lake, create, error_class):
+    table = create("a int")
+    given, name = PROPERTIES[error_class], f"{table.name}_2"
+    df = spark.range(1)
+    for call in (
+        lambda: table.alter(spark=spark).set_properties(given),
+        lambda: lake.create_table(name, schema=df.schema, properties=given),
+        lambda: lake.create_table(name, as_select=df, properties=given),
+        lambda: table.replace(df, properties=given),
+    ):
+        with pytest.raises(TidegateError) as refused:
+            call()
+        assert refused.value.error_class == error_class
+    assert table.version == 0
+
+
+def test_columns_that_the_change_data_feed_has(spark, lake, create):
+    feed = {"delta.enableChangeDataFeed": "true"}
+    table = create("a int", **feed)
+    table.append(spark.sql("SELECT 1 AS a"))
+    changes = table.changes(spark, from_version=1)
+    for call in (
+        lambda: table.append(changes, mergeSchema=True),
+        lambda: table.overwrite(changes, overwriteSchema=True),
+        lambda: table.replace(changes, properties=feed),
+        lambda: lake.create_table(f"{table.name}_2", as_select=changes, properties=feed),
+    ):
+        with pytest.raises(TidegateError) as refused:
+            call()
+        assert refused.value.error_class == "RESERVED_CDC_COLUMNS_ON_WRITE"
+    assert (table.version, rows(table.read(spark))) == (1, [(1,)])
+    plain = create("_change_type int")
+    with pytest.raises(TidegateError) as refused:
+        plain.alter(spark=spark).set_properties(feed)
+    assert refused.value.error_class == "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS"

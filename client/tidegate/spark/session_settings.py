@@ -8,17 +8,11 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tidegate.errors import InvalidRequest
+from tidegate.new_table import check_properties
 from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.storage.hadoop import java_class, jvm_of
 from tidegate.spark.write_options import OptionValue
-from tidegate_protocol.base.problems import Code
-from tidegate_protocol.features.properties import (
-    InvalidProperty,
-    TableProperties,
-    canonical,
-    check_new,
-)
+from tidegate_protocol.features.properties import canonical
 
 T = TypeVar("T")
 
@@ -104,13 +98,10 @@ def new_properties(spark: SparkSession, given: Mapping[str, str]) -> dict[str, s
         if name.startswith(DEFAULT_PROPERTIES)
     }
     others = {name: value for name, value in defaults.items() if name.lower() not in names}
-    try:
-        check_new(others)
-        check_new(given)
-        found = canonical(others) | canonical(given)
-        TableProperties.parse(found)
-    except InvalidProperty as error:
-        raise InvalidRequest(str(error), code=Code.INVALID_REQUEST, definite=True) from None
+    check_properties(others)
+    check_properties(given)
+    found = canonical(others) | canonical(given)
+    check_properties(found)
     return found
 
 

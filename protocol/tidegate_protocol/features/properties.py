@@ -50,11 +50,12 @@ _NO_LIMIT = 2**63
 
 
 class InvalidProperty(ValueError):
-    """A table property has a value or name that is not allowed; the message says which."""
+    """A table property has a value or name that is not allowed; the message says which, and
+    `condition` is Delta's error class, where Delta has one."""
 
-
-class UnknownProperty(InvalidProperty):
-    """A name that is reserved, and that nobody knows."""
+    def __init__(self, detail: str, *, condition: str | None = None) -> None:
+        super().__init__(detail)
+        self.condition = condition
 
 
 def _boolean(text: str) -> bool:
@@ -173,6 +174,12 @@ _KNOWN: dict[str, Callable[[str], object]] = {
     HOOKS: parse_names,
 }
 _PROTOCOL_ONLY = (MIN_READER_VERSION, MIN_WRITER_VERSION, "delta.ignoreProtocolDefaults")
+_CONDITIONS = {
+    "delta.isolationLevel": "DELTA_INVALID_ISOLATION_LEVEL",
+    MIN_READER_VERSION: "DELTA_PROTOCOL_PROPERTY_NOT_INT",
+    MIN_WRITER_VERSION: "DELTA_PROTOCOL_PROPERTY_NOT_INT",
+}
+"""Delta's error classes for values that a property cannot have."""
 _SPELLING = {name.lower(): name for name in _KNOWN}
 
 
@@ -289,9 +296,10 @@ def check_new(configuration: Mapping[str, str]) -> None:
         if known is not None:
             _parsed(known, value)
         elif lower.startswith(_RESERVED) and not lower.startswith(_OPEN_PREFIXES):
-            raise UnknownProperty(
-                f"there is no table property {excerpt(name)}; names that start with 'delta.' or "
-                "'tidegate.' are reserved, others are free"
+            raise InvalidProperty(
+                f"Unknown configuration was specified: {excerpt(name)[1:-1]}; names that start "
+                "with 'delta.' or 'tidegate.' are reserved, others are free",
+                condition="DELTA_UNKNOWN_CONFIGURATION",
             )
     _requested_features(configuration)
 
@@ -316,7 +324,9 @@ def _parsed(name: str, text: str) -> object:
     try:
         return _KNOWN[name](text)
     except ValueError as error:
-        raise InvalidProperty(f"{name} is {excerpt(text)}: {error}") from None
+        raise InvalidProperty(
+            f"{name} is {excerpt(text)}: {error}", condition=_CONDITIONS.get(name)
+        ) from None
 
 
 def _value(configuration: Mapping[str, str], name: str, default: _T) -> _T:
@@ -345,6 +355,9 @@ def _requested_features(configuration: Mapping[str, str]) -> frozenset[str]:
         if name.lower().startswith(FEATURE_PREFIX):
             # "enabled" is what Delta wrote before it told supported features from active ones.
             if status.lower() not in ("supported", "enabled"):
-                raise InvalidProperty(f"{name} is {excerpt(status)}: expected 'supported'")
+                raise InvalidProperty(
+                    f"{name} is {excerpt(status)}: expected 'supported'",
+                    condition="DELTA_UNSUPPORTED_FEATURE_STATUS",
+                )
             requested.add(name[len(FEATURE_PREFIX) :])
     return frozenset(requested)

@@ -43,6 +43,7 @@ from tidegate_protocol.scan.predicates import go_on
 from tidegate_protocol.schema.table_schema import (
     InvalidSchema,
     StructType,
+    feed_columns,
     parse_schema,
     physical_name,
 )
@@ -52,7 +53,6 @@ _MATERIALIZED = {
     ROW_ID_COLUMN: "_row-id-col-",
     ROW_COMMIT_VERSION_COLUMN: "_row-commit-version-col-",
 }
-_CHANGE_DATA_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
 
 def complete_features(
@@ -195,10 +195,7 @@ def _check_change_data(
 ) -> Invalid | None:
     if not table.properties.change_data_feed:
         return None
-    taken = sorted(
-        field.name for field in table.schema.fields if field.name.lower() in _CHANGE_DATA_COLUMNS
-    )
-    if taken:
+    if taken := feed_columns(table.schema):
         return Invalid(
             code=Code.INVALID_SCHEMA,
             detail=f"the columns {taken} have names that the change data feed uses",

@@ -68,6 +68,7 @@ __all__ = [
     "PrimitiveType",
     "StructType",
     "check_partition_columns",
+    "feed_columns",
     "parse_schema",
     "parse_type",
     "physical_name",
@@ -107,6 +108,7 @@ MAX_PATH_CHARACTERS = 8_000_000
 
 # Parquet's readers stumble over these, so Delta keeps them out of names (column mapping lifts it).
 _BAD_CHARACTERS = " ,;{}()\n\t="
+_OF_FEEDS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
 def parse_schema(text: str) -> StructType:
@@ -175,6 +177,11 @@ def validate_table_schema(schema: StructType, *, column_mapping: bool = False) -
             )
         if isinstance(field.type, StructType) and not field.type.fields:
             raise InvalidSchema(f"{_at(path)}: the struct has no fields")
+
+
+def feed_columns(schema: StructType) -> list[str]:
+    """The columns that have the names of those that a change data feed adds to the table's."""
+    return sorted(field.name for field in schema.fields if field.name.lower() in _OF_FEEDS)
 
 
 def check_partition_columns(schema: StructType, columns: Sequence[str]) -> tuple[str, ...]:

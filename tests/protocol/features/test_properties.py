@@ -161,10 +161,10 @@ class TestNewTable:
     @pytest.mark.parametrize(
         ("configuration", "why"),
         [
-            ({"delta.apendOnly": "true"}, "there is no table property 'delta.apendOnly'"),
-            ({"Delta.Nothing": "x"}, "there is no table property 'Delta.Nothing'"),
-            ({"tidegate.fast": "x"}, "there is no table property 'tidegate.fast'"),
-            ({"delta." + "x" * 1000: "x"}, "there is no table property 'delta.xxx"),
+            ({"delta.apendOnly": "true"}, "specified: delta.apendOnly; "),
+            ({"Delta.Nothing": "x"}, "specified: Delta.Nothing; "),
+            ({"tidegate.fast": "x"}, "specified: tidegate.fast; "),
+            ({"delta." + "x" * 1000: "x"}, "specified: delta.xxx"),
             ({"delta.APPENDONLY": "maybe"}, "delta.appendOnly is 'maybe': expected true or false"),
             ({"delta.checkpointInterval": "0"}, "an integer of at least 1 and at most 100,000"),
             (

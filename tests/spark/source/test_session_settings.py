@@ -98,7 +98,8 @@ def test_partitions_are_overwritten_in_the_mode_of_the_session(session, months, 
     assert rows(months.read(session)) == [(1, 1)]
 
 
-def test_the_history_has_the_session_s_note(session, lake, months, source, row, tmp_path):
+def test_the_history_has_the_session_s_note(session, lake, months, source, tmp_path):
+    row = session.sql("SELECT 11 AS a, 1 AS month")
     session.conf.set(USER_METADATA, "nightly")
     source.write(row, months)
     source.write(row, months, userMetadata="by hand")

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pyspark.sql.types import StructType
-
 from tidegate.errors import InvalidRequest
 from tidegate.models import Receipt
 from tidegate.spark.alter.alteration import Alteration, as_json
@@ -19,7 +17,6 @@ from tidegate_protocol.features.properties import (
     COLUMN_MAPPING_MAX_ID,
     InvalidProperty,
     TableProperties,
-    UnknownProperty,
     canonical,
     check_new,
     storable,
@@ -54,7 +51,6 @@ _RESERVED: Mapping[str, tuple[str, str]] = {
     ),
 }
 """What is said of names, in lower case, that are no property's to set."""
-_CHANGE_DATA_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
 def set_properties(alteration: Alteration, given: Mapping[str, str], *, begin: Begin) -> Receipt:
@@ -147,17 +143,11 @@ def _check(given: Mapping[str, str]) -> None:
         if name.lower() in _RESERVED:
             raise InvalidCommand(*_RESERVED[name.lower()])
     try:
-        for name, value in given.items():
-            check_new({name: value})
         check_new(given)
-    except UnknownProperty as error:
-        raise InvalidCommand(
-            "DELTA_UNKNOWN_CONFIGURATION",
-            f"Unknown configuration was specified: {name}",
-            hint=str(error),
-        ) from None
     except InvalidProperty as error:
-        raise _refused(str(error)) from None
+        if error.condition is None:
+            raise _refused(str(error)) from None
+        raise InvalidCommand(error.condition, str(error)) from None
 
 
 def _changed(alteration: Alteration, configuration: Mapping[str, str]) -> dict[str, Any]:
@@ -166,8 +156,6 @@ def _changed(alteration: Alteration, configuration: Mapping[str, str]) -> dict[s
     before = alteration.layout.properties
     after = TableProperties.parse(configuration)
     _check_retention(configuration)
-    if after.change_data_feed and not before.change_data_feed:
-        _check_change_data(alteration.schema)
     modes = (before.column_mapping_mode, after.column_mapping_mode)
     if modes[0] == modes[1]:
         return {"configuration": dict(configuration)}
@@ -190,17 +178,6 @@ def _mapped(schema_string: str) -> tuple[str, int]:
     names = iter([field.name for _, _, field in columns(schema)])
     marked, highest = assign(schema, max_id=0, new_name=lambda: next(names))
     return to_json(marked), highest
-
-
-def _check_change_data(schema: StructType) -> None:
-    taken = [each for each in schema.names if each.lower() in _CHANGE_DATA_COLUMNS]
-    if taken:
-        raise InvalidCommand(
-            "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS",
-            f"Unable to enable Change Data Capture on the table. The table already contains "
-            f"reserved columns [{', '.join(taken)}]",
-            hint="rename these columns first",
-        )
 
 
 def _check_retention(configuration: Mapping[str, str]) -> None:

@@ -205,6 +205,8 @@ class _Execution:
         records = sum(self._target.records(touched.files).values())
         copied = records - updated - deleted if touched.positions is None else 0
         inserted = written.data.rows - copied - updated
+        if touched.positions is None and (inserted < 0 or not self._what.of(When.NOT_MATCHED)):
+            self._target.check_all_there(touched.files, rows=written.data.rows + deleted)
         if inserted:
             note_numbers(self._target.transaction, self._layout, written.data, self._plan.numbered)
         metrics = dict(own) | {

@@ -4,6 +4,7 @@ import pytest
 
 from tests.spark.tables import data_files, folder_of, rows
 from tidegate.spark import StorageError
+from tidegate_protocol.log.codec import with_fields
 
 ROWS = [(number, number) for number in range(10)]
 
@@ -82,3 +83,23 @@ def test_an_empty_file_keeps_its_rows(spark, create):
     file.write_bytes(good)
     assert rows(table.read(spark)) == ROWS
     assert table.version == 1
+
+
+def merge(spark, table, *keys):
+    source = spark.createDataFrame([(key, 0) for key in keys], "id int, v int").alias("s")
+    return table.merge(source, "t.id = s.id", alias="t").whenMatchedUpdateAll()
+
+
+def test_a_merge_counts_what_it_writes_again(spark, create):
+    table = create("id int, v int")
+    table.append(spark.range(10).selectExpr("int(id) AS id", "int(id) AS v").coalesce(1))
+    (file,) = table.scan().files
+    with table.transaction() as txn:
+        txn.add([with_fields(file, {"stats": '{"numRecords":12}'})])
+        txn.commit("COMPUTE STATS")
+    with pytest.raises(StorageError, match="expected 12 rows in 1 files, by the log, found 10"):
+        merge(spark, table, 3).execute()
+    with pytest.raises(StorageError, match="expected 12 rows in 1 files, by the log, found 11"):
+        merge(spark, table, 3, 30).whenNotMatchedInsertAll().execute()
+    assert (table.version, rows(table.read(spark))) == (2, ROWS)
+    assert len(data_files(table)) == 1
