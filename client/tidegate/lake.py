@@ -12,7 +12,12 @@ import msgspec
 
 from tidegate.answers import created, forgotten, table_head, table_page
 from tidegate.definition import check_expressions
-from tidegate.new_table import check_new_table, check_properties, new_clustering
+from tidegate.new_table import (
+    check_feed_columns,
+    check_new_table,
+    check_properties,
+    new_clustering,
+)
 from tidegate.schema_json import SchemaLike, schema_text
 from tidegate.table import Table
 from tidegate.wire.connection import Connection
@@ -90,6 +95,7 @@ class Lake:
             text = schema_text(schema)
             check_new_table(text, columns)
             check_properties(properties)
+            check_feed_columns(text, properties)
             actions = list(content)
             wanted = dict(properties)
             if clusters:

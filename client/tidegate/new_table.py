@@ -95,22 +95,26 @@ def check_properties(properties: Mapping[str, str]) -> None:
 
 
 def check_metadata(before: Metadata, after: Metadata) -> None:
-    """Raise `InvalidProposal` where a table would have columns that its change data feed has, too.
-    What cannot be parsed is for the service to refuse."""
+    """As `check_feed_columns`, of what takes the place of a table's metadata."""
     try:
-        wanted = TableProperties.parse(after.configuration)
-        schema = parse_schema(after.schema_string)
         had_feed = TableProperties.parse(before.configuration).change_data_feed
-    except (InvalidProperty, InvalidSchema):
+    except InvalidProperty:
         return
-    check_feed_columns(schema, wanted, had_feed=had_feed)
+    check_feed_columns(after.schema_string, after.configuration, had_feed=had_feed)
 
 
 def check_feed_columns(
-    schema: StructType, properties: TableProperties, *, had_feed: bool = True
+    schema_text: str, properties: Mapping[str, str], *, had_feed: bool = False
 ) -> None:
-    """As `check_metadata`. `had_feed`: it is the columns that are new, and not the feed."""
-    taken = feed_columns(schema) if properties.change_data_feed else []
+    """Raise `InvalidProposal` where a table would have columns that its change data feed has, too.
+    `had_feed`: it is the columns that are new, and not the feed. What cannot be parsed is for the
+    service to refuse."""
+    try:
+        wanted = TableProperties.parse(canonical(properties))
+        schema = parse_schema(schema_text)
+    except (InvalidProperty, InvalidSchema):
+        return
+    taken = feed_columns(schema) if wanted.change_data_feed else []
     if not taken:
         return
     if had_feed:
@@ -173,7 +177,6 @@ def check_columns(
         check_partition_columns(schema, partition_by)
     except InvalidSchema as error:
         raise InvalidRequest(str(error), code=Code.INVALID_SCHEMA, definite=True) from None
-    check_feed_columns(schema, known)
 
 
 def check_new_table(schema_text: str, partition_by: Sequence[str]) -> None:

@@ -78,6 +78,7 @@ def test_properties_that_no_table_can_have(spark, lake, create, error_class):
         lambda: lake.create_table(name, schema=df.schema, properties=given),
         lambda: lake.create_table(name, as_select=df, properties=given),
         lambda: table.replace(df, properties=given),
+        lambda: table.clone(name, spark=spark, properties=given),
     ):
         with pytest.raises(TidegateError) as refused:
             call()
@@ -85,22 +86,37 @@ def test_properties_that_no_table_can_have(spark, lake, create, error_class):
     assert table.version == 0
 
 
-def test_columns_that_the_change_data_feed_has(spark, lake, create):
-    feed = {"delta.enableChangeDataFeed": "true"}
-    table = create("a int", **feed)
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+def test_new_columns_that_the_change_data_feed_has(spark, create):
+    table = create("a int", **FEED)
     table.append(spark.sql("SELECT 1 AS a"))
     changes = table.changes(spark, from_version=1)
     for call in (
         lambda: table.append(changes, mergeSchema=True),
         lambda: table.overwrite(changes, overwriteSchema=True),
-        lambda: table.replace(changes, properties=feed),
-        lambda: lake.create_table(f"{table.name}_2", as_select=changes, properties=feed),
+        lambda: table.replace(changes, properties=FEED),
+        lambda: table.alter(spark=spark).add_columns("_change_type string"),
     ):
         with pytest.raises(TidegateError) as refused:
             call()
         assert refused.value.error_class == "RESERVED_CDC_COLUMNS_ON_WRITE"
     assert (table.version, rows(table.read(spark))) == (1, [(1,)])
-    plain = create("_change_type int")
-    with pytest.raises(TidegateError) as refused:
-        plain.alter(spark=spark).set_properties(feed)
-    assert refused.value.error_class == "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS"
+
+
+def test_a_change_data_feed_over_columns_that_it_has(spark, lake, create):
+    table = create("_change_type int")
+    df = spark.sql("SELECT 1 AS _change_type")
+    name = f"{table.name}_2"
+    for call in (
+        lambda: table.alter(spark=spark).set_properties(FEED | {"delta.enableRowTracking": "true"}),
+        lambda: table.replace(df, properties=FEED),
+        lambda: table.clone(name, spark=spark, properties=FEED),
+        lambda: lake.create_table(name, schema=df.schema, properties=FEED),
+        lambda: lake.create_table(name, as_select=df, properties=FEED),
+    ):
+        with pytest.raises(TidegateError) as refused:
+            call()
+        assert refused.value.error_class == "DELTA_TABLE_ALREADY_CONTAINS_CDC_COLUMNS"
+    assert table.version == 0

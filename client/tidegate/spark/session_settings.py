@@ -68,7 +68,11 @@ def with_session(
             found[name] = value
     if str(given.get("datachange", True)).lower() == "false":
         found.pop("mergeSchema", None)
-    says_what = given.keys() & {"partitionoverwritemode", "overwriteschema"}
+    if found.keys() & TXN.keys():
+        # What cannot be read would be told once the write has landed.
+        parsed(TXN_IS_RESET, settings(TXN_IS_RESET), boolean, False)
+    replaces_schema = str(given.get("overwriteschema", False)).lower() == "true"
+    says_what = "partitionoverwritemode" in given or replaces_schema
     if is_overwrite and replace_where is None and not says_what:
         mode = settings(PARTITION_OVERWRITE_MODE)
         if mode is not None:

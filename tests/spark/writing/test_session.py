@@ -3,7 +3,7 @@
 import pytest
 
 from tests.spark.tables import actions
-from tidegate.spark.session_settings import with_session
+from tidegate.spark.session_settings import settings_of, with_session
 
 
 @pytest.fixture
@@ -35,13 +35,16 @@ def test_rows_are_sorted_into_few_files(session, table):
 def test_only_an_overwrite_that_says_nothing_else_takes_the_mode(session):
     session.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
     mode = {"partitionOverwriteMode": "dynamic"}
-    assert with_session({}, session, is_overwrite=True).items() >= mode.items()
+    settings = settings_of(session)
+    assert with_session({}, settings, is_overwrite=True).items() >= mode.items()
+    found = with_session({"overwriteSchema": "false"}, settings, is_overwrite=True)
+    assert found.items() >= mode.items()
     for options, where in [({"overwriteSchema": True}, None), ({}, "p = 1")]:
-        found = with_session(options, session, is_overwrite=True, replace_where=where)
+        found = with_session(options, settings, is_overwrite=True, replace_where=where)
         assert "partitionOverwriteMode" not in found
-    assert "partitionOverwriteMode" not in with_session({}, session)
+    assert "partitionOverwriteMode" not in with_session({}, settings)
 
 
 def test_a_rewrite_merges_no_columns(session):
     session.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "true")
-    assert "mergeSchema" not in with_session({"dataChange": "false"}, session)
+    assert "mergeSchema" not in with_session({"dataChange": "false"}, settings_of(session))

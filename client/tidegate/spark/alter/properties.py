@@ -5,6 +5,7 @@ from typing import Any
 
 from tidegate.errors import InvalidRequest
 from tidegate.models import Receipt
+from tidegate.new_table import check_feed_columns
 from tidegate.spark.alter.alteration import Alteration, as_json
 from tidegate.spark.alter.features.backfill import ENABLEMENT_ONLY_TAG, Begin, backfill, switches_on
 from tidegate.spark.expressions.definitions import check_adds_no_constraint
@@ -155,6 +156,8 @@ def _changed(alteration: Alteration, configuration: Mapping[str, str]) -> dict[s
     `InvalidCommand` and `InvalidRequest` for those that it cannot have."""
     before = alteration.layout.properties
     after = TableProperties.parse(configuration)
+    schema_text, had_feed = alteration.metadata.schema_string, before.change_data_feed
+    check_feed_columns(schema_text, configuration, had_feed=had_feed)
     _check_retention(configuration)
     modes = (before.column_mapping_mode, after.column_mapping_mode)
     if modes[0] == modes[1]:
@@ -164,7 +167,7 @@ def _changed(alteration: Alteration, configuration: Mapping[str, str]) -> dict[s
             "DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
             f"Changing column mapping mode from '{modes[0]}' to '{modes[1]}' is not supported",
         )
-    schema, highest = _mapped(alteration.metadata.schema_string)
+    schema, highest = _mapped(schema_text)
     return {
         "configuration": {**configuration, COLUMN_MAPPING_MAX_ID: str(highest)},
         "schemaString": schema,

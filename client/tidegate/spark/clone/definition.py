@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from tidegate.models import TableVersion
+from tidegate.new_table import check_feed_columns, check_properties
 from tidegate.spark.clone.source import CloneSource
 from tidegate.spark.expressions.definitions import check_adds_no_constraint
 from tidegate.spark.expressions.errors import InvalidCommand
@@ -72,8 +73,10 @@ def defined(
 ) -> CloneDefinition:
     """The definition of a clone with these properties in the place of the source's, which may be
     one in the place of `before`, whose features and permanent properties stay. Raises
-    `InvalidCommand` for another mode of column mapping than either has, for features that are not
-    known, and for a CHECK constraint that the source does not have."""
+    `InvalidRequest` for properties that no table can have, and `InvalidCommand` for another mode of
+    column mapping than either has, for features that are not known, and for a CHECK constraint that
+    the source does not have."""
+    check_properties(properties)
     given = canonical(properties)
     check_adds_no_constraint(given, source.metadata.configuration)
     if COLUMN_MAPPING_MAX_ID in given:
@@ -105,6 +108,8 @@ def defined(
             "createdTime": old.created_time,
         }
     metadata = with_fields(source.metadata, {**own, "configuration": configuration})
+    if before is None:
+        check_feed_columns(metadata.schema_string, configuration)
     protocol = _protocol(source, given, metadata, before)
     columns = columns_at(parse_schema(metadata.schema_string), source.clustering)
     was_clustered = before is not None and supports(before.protocol, CLUSTERING)

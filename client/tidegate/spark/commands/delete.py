@@ -114,10 +114,13 @@ def _rows(
     deleted = sum(records[file.path] for file in gone) + sum(matches.values())
     copied = sum(records[file.path] for file in touched) - sum(matches.values())
     rest = [file for file in touched if has_changes or matches[file.path] < records[file.path]]
+    target.check_counts([file for file in touched if matches[file.path] >= records[file.path]])
     passes.writes(len(rest), of=len(files))
     with rewriting(target.transaction, target.layout, target.spark) as written:
         if rest:
             _write(target, condition, rest, written, keeps=copied > 0)
+            rows = written.data.rows + sum(matches[file.path] for file in rest)
+            target.check_all_there(rest, rows=rows)
         metrics = _metrics(removed=[*gone, *touched], written=written) | passes.metrics()
         metrics |= {"numDeletedRows": str(deleted), "numCopiedRows": str(copied)}
         receipt = commit(

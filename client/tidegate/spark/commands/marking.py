@@ -94,7 +94,8 @@ def mark(
     vectors are written among the command's files. Raises what the storage raises."""
     touched = {number: files[number] for number in sorted(positions)}
     records = target.records(list(touched.values()))
-    gone = [n for n, file in touched.items() if len(positions[n]) == records[file.path]]
+    gone = [n for n, file in touched.items() if len(positions[n]) >= records[file.path]]
+    target.check_counts([touched[n] for n in gone])
     staying = [n for n in touched if n not in gone]
     before = [files[number] for number in staying]
     known = [vector for file in before if (vector := file.deletion_vector) is not None]

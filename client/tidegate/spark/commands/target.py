@@ -1,6 +1,7 @@
 """The table that a command changes, as DataFrames: all at one version, that of its transaction."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -11,7 +12,7 @@ from tidegate.active import check_none_active
 from tidegate.handle import TableHandle
 from tidegate.models import DataFile
 from tidegate.spark.application import table_of
-from tidegate.spark.data_files.footers import num_records
+from tidegate.spark.data_files.footers import FOOTER_THREADS, num_records
 from tidegate.spark.errors import StorageError
 from tidegate.spark.expressions.errors import InvalidCommand
 from tidegate.spark.expressions.instant import Instant
@@ -153,6 +154,15 @@ class Target:
                 f"log, found {rows}",
                 hint="compare the files with their sizes in the log",
             )
+
+    def check_counts(self, files: Sequence[DataFile]) -> None:
+        """As `check_all_there`, by the files' footers: for a command that goes by the log's number
+        of rows, and does not write all of them again."""
+        with ThreadPoolExecutor(max_workers=FOOTER_THREADS) as pool:
+            counts = list(pool.map(self._count, files))
+        for file, count in zip(files, counts, strict=True):
+            vector = file.deletion_vector
+            self.check_all_there([file], rows=count - (0 if vector is None else vector.cardinality))
 
     def marks_rows(self, operation: str) -> bool:
         """Whether the command marks rows by deletion vectors, instead of writing the others anew:

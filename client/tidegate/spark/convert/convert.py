@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from tidegate.handle import TableHandle
+from tidegate.new_table import check_feed_columns
 from tidegate.spark.alter.alteration import as_json
 from tidegate.spark.commands.creation import create_by, head_named
 from tidegate.spark.commands.making import check_name, exists
@@ -76,6 +77,7 @@ def convert(
             f"{location} is a Delta table already",
             hint=f"register it: lake.register_table({name!r}, {location!r})",
         ) from None
+    check_feed_columns(folder.schema.json(), properties)
     head, told = create_by(
         connection,
         _OPERATION,

@@ -41,6 +41,8 @@ from tidegate_protocol.schema.values import Value
 
 Path = tuple[str, ...]
 
+FOOTER_THREADS = 16
+"""How many footers are read at a time."""
 _EPOCH = datetime(1970, 1, 1)
 _ONE_CALENDAR_FROM: Mapping[DataType, date] = {
     DATE: ONE_CALENDAR_DAYS,

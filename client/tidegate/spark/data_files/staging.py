@@ -22,6 +22,7 @@ from tidegate.errors import TidegateError
 from tidegate.spark.columns.mapping import physical_columns
 from tidegate.spark.data_files.direct_write import direct_sink, take_manifest, write_directly
 from tidegate.spark.data_files.footers import (
+    FOOTER_THREADS,
     FooterColumns,
     long_bounds,
     num_records,
@@ -45,7 +46,6 @@ from tidegate_protocol.log.paths import decode, encode
 F = TypeVar("F")
 T = TypeVar("T")
 
-_FOOTER_THREADS = 16
 _ATTEMPTS = "_temporary"
 _WRITER_OPTIONS = {
     # INT96, Spark's default, has no statistics.
@@ -172,7 +172,7 @@ class TransactionFolder:
     ) -> DataFiles:
         """The files with the statistics that their footers have in these columns. Those without
         rows, which Delta leaves out of its commits, are deleted."""
-        with ThreadPoolExecutor(max_workers=_FOOTER_THREADS) as pool:
+        with ThreadPoolExecutor(max_workers=FOOTER_THREADS) as pool:
             footers = list(pool.map(self._store.footer, files))
         partitions: dict[str, PartitionValues] = {}
         adds = []

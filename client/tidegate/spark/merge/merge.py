@@ -164,6 +164,9 @@ class _Execution:
         has_inserts = bool(self._what.of(When.NOT_MATCHED))
         if not touched.changes_any and not has_inserts:
             return
+        if has_inserts and touched.positions is None:
+            # How many rows are new is what is left of those that are written.
+            self._target.check_counts(touched.files)
         rows = self._target.rows(touched.files, with_ids=True)
         if touched.positions is not None:
             rows = marked_rows(rows, touched.positions).alias(self._target.alias)

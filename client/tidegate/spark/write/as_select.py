@@ -16,7 +16,12 @@ from pyspark.sql.types import StructField, StructType
 from tidegate.active import check_none_active
 from tidegate.handle import TableHandle
 from tidegate.models import Receipt
-from tidegate.new_table import check_columns, new_clustering, new_columns
+from tidegate.new_table import (
+    check_columns,
+    check_feed_columns,
+    new_clustering,
+    new_columns,
+)
 from tidegate.schema_json import schema_text
 from tidegate.spark.columns.conform import conform
 from tidegate.spark.columns.definition import TableDefinition
@@ -90,6 +95,7 @@ def create_as_select(
     found = columns_of(df.schema, wanted)
     columns = schema_text(found)
     check_columns(columns, wanted, partition_by)
+    check_feed_columns(columns, wanted)
     check_definition(spark, found, wanted, statement=_CREATE)
     schema, of_columns = new_columns(columns, wanted)
     clustering = None

@@ -15,7 +15,9 @@ _LOG = logging.getLogger(__name__)
 
 def txn_of(spark: SparkSession) -> tuple[str, int] | None:
     """The application id and the version that the session gives to what it writes. Raises
-    `InvalidRequest` for one without the other, and for values that are none."""
+    `InvalidRequest` for one without the other, and for values that are none, and
+    `UnsupportedSession` where the session does not say whether it is to forget the version."""
+    _is_reset(spark)
     found = {name: spark.conf.get(setting, None) for name, setting in TXN.items()}
     return parse_txn({name: value for name, value in found.items() if value is not None})
 
@@ -60,9 +62,9 @@ def reset(spark: SparkSession, txn: tuple[str, int] | None) -> None:
     """Unset the session's version where `txn`, which has landed, is the session's, and its setting
     `spark.databricks.delta.write.txnVersion.autoReset.enabled` is true: what else is written under
     that version would be left out."""
-    if (
-        txn is not None
-        and Settings(spark).get(TXN_IS_RESET, boolean, False)
-        and txn == txn_of(spark)
-    ):
+    if txn is not None and _is_reset(spark) and txn == txn_of(spark):
         spark.conf.unset(TXN_VERSION)
+
+
+def _is_reset(spark: SparkSession) -> bool:
+    return Settings(spark).get(TXN_IS_RESET, boolean, False)
