@@ -74,9 +74,20 @@ def test_one_without_the_other_is_refused(named, months, source, row, missing):
     assert (rows(months.read(named)), data_files(months)) == (MONTHS, files)
 
 
-def test_a_version_that_is_to_be_forgotten_is_refused(named, months, source, row):
-    named.conf.set(f"{VERSION}.autoReset.enabled", "true")
+def test_a_version_for_further_writes_is_refused(named, months, source, tmp_path):
+    row = named.sql("SELECT 11 AS a, 1 AS month")
     files = data_files(months)
+    stream = Stream(named, tmp_path, "a int, month int")
+    stream.feed('{"a": 1, "month": 5}')
+
+    def batch(df, _):
+        df.sparkSession.conf.unset(APP_ID)
+        df.sparkSession.conf.unset(VERSION)
+        source.write(df, months)
+
+    with pytest.raises(PySparkException, match="the settings that the query began with"):
+        stream.run(lambda writer: writer.foreachBatch(batch))
+    named.conf.set(f"{VERSION}.autoReset.enabled", "true")
     with pytest.raises(PySparkException, match="cannot unset the version"):
         source.write(row, months)
     assert (rows(months.read(named)), data_files(months)) == (MONTHS, files)

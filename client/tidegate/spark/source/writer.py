@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
@@ -28,6 +29,7 @@ from tidegate.spark.source.options import Service
 from tidegate.spark.source.plain_errors import without_frames
 from tidegate.spark.source.task import write_task
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
+from tidegate.spark.stream.query import QUERY_ID
 from tidegate.spark.tables.layout import TableLayout, new_folder
 from tidegate.spark.tables.predicates import PartitionPredicate
 from tidegate.spark.tables.zones import task_zone
@@ -94,7 +96,9 @@ class TidegateWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         settings = task_settings()
-        self._with_session(settings)
+        chosen = self._with_session(settings)
+        if chosen.txn is not None and self._options.txn is None:
+            _check_for_one_write(settings)
         files = write_task(
             iterator,
             columns=self._columns,
@@ -107,25 +111,12 @@ class TidegateWriter(DataSourceArrowWriter):
 
     def _with_session(self, settings: Mapping[str, str]) -> WriteOptions:
         """The options, with what the session says of those that were not given. Raises
-        `InvalidRequest` for what it cannot say, and `UnsupportedSession` where it is to forget a
-        version that has landed: no process of a data source can tell it."""
+        `InvalidRequest` for what it cannot say."""
         where = None if self._where is None else self._where.where
-        chosen = WriteOptions.parse(
-            with_session(
-                self._given, settings.get, is_overwrite=self._overwrite, replace_where=where
-            ),
-            is_overwrite=self._overwrite,
-            replace_where=where,
+        said = with_session(
+            self._given, settings.get, is_overwrite=self._overwrite, replace_where=where
         )
-        is_session = chosen.txn is not None and self._options.txn is None
-        if is_session and parsed(TXN_IS_RESET, settings.get(TXN_IS_RESET), boolean, False):
-            raise UnsupportedSession(
-                f"the session's {TXN_IS_RESET} is true, and a data source cannot unset the version "
-                "of its session, under which the next write would be left out",
-                hint="give the options txnAppId and txnVersion, or use Table.append or "
-                "Table.overwrite",
-            )
-        return chosen
+        return WriteOptions.parse(said, is_overwrite=self._overwrite, replace_where=where)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Propose the files of the tasks that succeeded. What attempts left behind that did not
@@ -197,3 +188,21 @@ class TidegateWriter(DataSourceArrowWriter):
             except TransactionCommitted:
                 return
         self._folder().delete()
+
+
+def _check_for_one_write(settings: Mapping[str, str]) -> None:
+    """Raise `UnsupportedSession` where the session's version would be that of a further write, too,
+    which would be left out: the session is to unset the version, which no process of a data source
+    can, or a query's batch may have unset it, of which Spark's tasks hear nothing."""
+    task = TaskContext.get()
+    if parsed(TXN_IS_RESET, settings.get(TXN_IS_RESET), boolean, False):
+        why = f"its {TXN_IS_RESET} is true, and a data source cannot unset the version"
+    elif task is not None and task.getLocalProperty(QUERY_ID):
+        why = "in a batch of a stream, a data source has the settings that the query began with"
+    else:
+        return
+    raise UnsupportedSession(
+        f'the version of the session\'s application is not for format("tidegate") here: {why}, so '
+        "that a further write would be left out",
+        hint="give the options txnAppId and txnVersion, or use Table.append or Table.overwrite",
+    )
