@@ -4,7 +4,6 @@ The log's names are case-sensitive and are read so; a new table's are matched wh
 case and stored as Delta spells them.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
@@ -12,6 +11,7 @@ from typing import TypeVar, cast
 from tidegate_protocol.base.memo import remember
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.features.hooks import HOOKS, parse_names
+from tidegate_protocol.features.property_values import boolean, integer, interval, one_of
 from tidegate_protocol.proposal.transaction import IsolationLevel
 from tidegate_protocol.schema import column_paths
 
@@ -42,11 +42,6 @@ _T = TypeVar("_T")
 _Items = tuple[tuple[str, str], ...]
 _RESERVED = ("delta.", "tidegate.")
 _OPEN_PREFIXES = (CONSTRAINT_PREFIX, FEATURE_PREFIX, "delta.universalformat.config.")
-_LONG = re.compile(r"[+-]?[0-9]{1,18}")
-_INTERVAL = re.compile(
-    r"(interval\s+)?([0-9]+\s+(week|day|hour|minute|second|millisecond|microsecond)s?\s*)+"
-)
-_NO_LIMIT = 2**63
 
 
 class InvalidProperty(ValueError):
@@ -56,40 +51,6 @@ class InvalidProperty(ValueError):
     def __init__(self, detail: str, *, condition: str | None = None) -> None:
         super().__init__(detail)
         self.condition = condition
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError("expected true or false")
-    return text.lower() == "true"
-
-
-def _integer(least: int = -_NO_LIMIT, most: int = _NO_LIMIT) -> Callable[[str], int]:
-    at_least = "" if least == -_NO_LIMIT else f" of at least {least}"
-
-    def parse(text: str) -> int:
-        if _LONG.fullmatch(text) is None or not least <= int(text) <= most:
-            at_most = "" if most == _NO_LIMIT else f" and at most {most:,}"
-            raise ValueError(f"expected an integer{at_least}{at_most}")
-        return int(text)
-
-    return parse
-
-
-def _interval(text: str) -> str:
-    if _INTERVAL.fullmatch(text.strip().lower()) is None:
-        raise ValueError("expected an interval such as 'interval 7 days', without months or years")
-    return text
-
-
-def _one_of(*choices: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        for choice in choices:
-            if choice.lower() == text.lower():
-                return choice
-        raise ValueError(f"expected one of {', '.join(choices)}")
-
-    return parse
 
 
 _BOOLEANS = (
@@ -144,33 +105,33 @@ _INTERVALS = (
     "delta.setTransactionRetentionDuration",
 )
 _KNOWN: dict[str, Callable[[str], object]] = {
-    **dict.fromkeys(_BOOLEANS, _boolean),
-    **dict.fromkeys(_INTERVALS, _interval),
-    "delta.autoOptimize.autoCompact": _one_of("true", "false", "auto", "legacy"),
-    "delta.checkpointInterval": _integer(1, MOST_CHECKPOINT_INTERVAL),
-    "delta.checkpointPolicy": _one_of("classic", "v2"),
-    COLUMN_MAPPING_MAX_ID: _integer(0),
-    COLUMN_MAPPING_MODE: _one_of("none", "name", "id"),
+    **dict.fromkeys(_BOOLEANS, boolean),
+    **dict.fromkeys(_INTERVALS, interval),
+    "delta.autoOptimize.autoCompact": one_of("true", "false", "auto", "legacy"),
+    "delta.checkpointInterval": integer(1, MOST_CHECKPOINT_INTERVAL),
+    "delta.checkpointPolicy": one_of("classic", "v2"),
+    COLUMN_MAPPING_MAX_ID: integer(0),
+    COLUMN_MAPPING_MODE: one_of("none", "name", "id"),
     "delta.coordinatedCommits.commitCoordinator-preview": str,
     "delta.coordinatedCommits.commitCoordinatorConf-preview": str,
     "delta.coordinatedCommits.tableConf-preview": str,
-    "delta.dataSkippingNumIndexedCols": _integer(-1),
+    "delta.dataSkippingNumIndexedCols": integer(-1),
     "delta.dataSkippingStatsColumns": column_paths.parse_list,
-    "delta.dataSkippingStringPrefixLength": _integer(0),
-    "delta.inCommitTimestampEnablementTimestamp": _integer(),
-    "delta.inCommitTimestampEnablementVersion": _integer(0),
-    "delta.isolationLevel": _one_of("Serializable", "WriteSerializable"),
+    "delta.dataSkippingStringPrefixLength": integer(0),
+    "delta.inCommitTimestampEnablementTimestamp": integer(),
+    "delta.inCommitTimestampEnablementVersion": integer(0),
+    "delta.isolationLevel": one_of("Serializable", "WriteSerializable"),
     "delta.parquet.compression.codec": str,
     "delta.parquet.format.version": str,
-    "delta.randomPrefixLength": _integer(1),
+    "delta.randomPrefixLength": integer(1),
     "delta.redirectReaderWriter-preview": str,
     "delta.redirectWriterOnly-preview": str,
-    CHECKPOINT_PROTECTION: _integer(0),
+    CHECKPOINT_PROTECTION: integer(0),
     ROW_COMMIT_VERSION_COLUMN: str,
     ROW_ID_COLUMN: str,
     "delta.universalFormat.enabledFormats": str,
-    MIN_READER_VERSION: _integer(1),
-    MIN_WRITER_VERSION: _integer(1),
+    MIN_READER_VERSION: integer(1),
+    MIN_WRITER_VERSION: integer(1),
     HOOKS: parse_names,
 }
 _PROTOCOL_ONLY = (MIN_READER_VERSION, MIN_WRITER_VERSION, "delta.ignoreProtocolDefaults")

@@ -11,19 +11,6 @@ from tests.spark.streams.queries import Stream
 from tests.spark.tables import actions, data_files, folder_of, independent, rows
 
 
-@pytest.fixture
-def months(session, create, copied):
-    """A table of the rows (a, month) = (10, 1), (20, 2), (30, 3)."""
-
-    def make():
-        table = create("a int, month int", "month")
-        query = "SELECT * FROM VALUES (10, 1), (20, 2), (30, 3) AS t(a, month)"
-        table.append(session.sql(query).coalesce(1))
-        return table
-
-    return copied(make)
-
-
 def info(table, version):
     (found,) = actions(table, version, "commitInfo")
     return found

@@ -14,19 +14,6 @@ MONTHS = [(10, 1), (20, 2), (30, 3)]
 
 
 @pytest.fixture
-def months(session, create, copied):
-    """A table of the rows (a, month) = (10, 1), (20, 2), (30, 3)."""
-
-    def make():
-        table = create("a int, month int", "month")
-        query = "SELECT * FROM VALUES (10, 1), (20, 2), (30, 3) AS t(a, month)"
-        table.append(session.sql(query).coalesce(1))
-        return table
-
-    return copied(make)
-
-
-@pytest.fixture
 def named(session, months):
     """The session, once the table is made: what it writes is version 7 of the application etl."""
     session.conf.set(APP_ID, "etl")
