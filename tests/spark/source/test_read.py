@@ -55,6 +55,17 @@ class TestReading:
             source.read(table, where="a = 1").collect()
         assert rows(source.read(table, where="a <= 2")) == [(1, 5), (2, 5)]
 
+    def test_where_that_sessions_read_otherwise_is_refused(self, session, create, source):
+        table = create("a int, s string", "s")
+        table.append(session.sql(r"SELECT 1 AS a, 'x' AS s UNION ALL SELECT 2, 'a\\b'"))
+        session.conf.set("spark.sql.parser.escapedStringLiterals", "true")
+        for where in ("\"s\" = 'x'", 's = "x"', r"s = 'a\b'"):
+            with pytest.raises(PySparkException, match="read by the session's settings"):
+                source.read(table, where=where).collect()
+            with pytest.raises(PySparkException, match="read by the session's settings"):
+                source.write(session.sql("SELECT 1 a, 'x' s"), table, "overwrite", where=where)
+        assert rows(source.read(table, where="s = 'x'")) == [(1, "x")]
+
     def test_pushed_filters_keep_the_rows_they_should(self, session, create, source):
         session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
         table = create(

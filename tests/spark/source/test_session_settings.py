@@ -39,6 +39,23 @@ def test_it_is_done_once(named, months, source, row, mode):
     assert (once == [(11, 1)]) == (mode == "overwrite")
 
 
+def test_the_mode_of_a_batch_s_session_is_not_known(session, months, source, tmp_path):
+    session.conf.set(MODE, "dynamic")
+    stream = Stream(session, tmp_path, "a int, month int")
+    stream.feed('{"a": 1, "month": 5}')
+
+    def batch(df, _):
+        df.sparkSession.conf.unset(MODE)
+        source.write(df, months, "overwrite", **options)
+
+    options = {}
+    with pytest.raises(PySparkException, match=r"dynamic.* the settings that the query began with"):
+        stream.run(lambda writer: writer.foreachBatch(batch))
+    options = {"partitionOverwriteMode": "static"}
+    stream.run(lambda writer: writer.foreachBatch(batch))
+    assert rows(months.read(session)) == [(1, 5)]
+
+
 def test_options_go_first(named, months, source, row):
     source.write(row, months, txnAppId="other", txnVersion="7")
     source.write(row, months)
@@ -72,7 +89,9 @@ def test_a_version_for_further_writes_is_refused(named, months, source, tmp_path
         df.sparkSession.conf.unset(VERSION)
         source.write(df, months)
 
-    with pytest.raises(PySparkException, match="the settings that the query began with"):
+    with pytest.raises(
+        PySparkException, match=r"version .* the settings that the query began with"
+    ):
         stream.run(lambda writer: writer.foreachBatch(batch))
     named.conf.set(f"{VERSION}.autoReset.enabled", "true")
     with pytest.raises(PySparkException, match="cannot unset the version"):

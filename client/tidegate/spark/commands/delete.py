@@ -5,7 +5,7 @@ marked, or the rest is written again.
 from dataclasses import replace
 from time import monotonic
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.handle import TableHandle
@@ -109,18 +109,21 @@ def _rows(
     gone = [] if has_changes else condition.wholly(files)
     paths = {file.path for file in gone}
     matches = condition.matches([file for file in files if file.path not in paths])
-    touched = [file for file in files if file.path in matches]
+    counts = matches.counts
+    touched = [file for file in files if file.path in counts]
     records = dict(target.records([*gone, *touched]))
-    deleted = sum(records[file.path] for file in gone) + sum(matches.values())
-    copied = sum(records[file.path] for file in touched) - sum(matches.values())
-    rest = [file for file in touched if has_changes or matches[file.path] < records[file.path]]
-    target.check_counts([file for file in touched if matches[file.path] >= records[file.path]])
+    deleted = sum(records[file.path] for file in gone) + sum(counts.values())
+    copied = sum(records[file.path] for file in touched) - sum(counts.values())
+    emptied = [file for file in touched if counts[file.path] >= records[file.path]]
+    target.check_counts(emptied)
+    rest = [file for file in touched if has_changes or counts[file.path] < records[file.path]]
     passes.writes(len(rest), of=len(files))
     with rewriting(target.transaction, target.layout, target.spark) as written:
         if rest:
-            _write(target, condition, rest, written, keeps=copied > 0)
-            rows = written.data.rows + sum(matches[file.path] for file in rest)
-            target.check_all_there(rest, rows=rows)
+            rows = target.rows(rest, with_ids=True)
+            _write(condition.flagged(rows, rest, matches, name=_GOES), target, written, copied > 0)
+            kept = written.data.rows + sum(counts[file.path] for file in rest)
+            target.check_all_there(rest, rows=kept)
         metrics = _metrics(removed=[*gone, *touched], written=written) | passes.metrics()
         metrics |= {"numDeletedRows": str(deleted), "numCopiedRows": str(copied)}
         receipt = commit(
@@ -171,11 +174,9 @@ def _marking(
     return Changed(receipt=receipt, deleted=deleted, metrics=metrics)
 
 
-def _write(
-    target: Target, condition: RowCondition, files: list[DataFile], written: Rewrite, *, keeps: bool
-) -> None:
-    rows = target.rows(files, with_ids=True)
-    rows = rows.select("*", condition.is_true.alias(_GOES)).drop(FILE, POSITION)
+def _write(rows: DataFrame, target: Target, written: Rewrite, keeps: bool) -> None:
+    """Write those of the flagged rows that stay, and the others as change data."""
+    rows = rows.drop(FILE, POSITION)
     has_changes = target.layout.properties.change_data_feed
     if has_changes:
         rows = computed_once(rows)

@@ -1,6 +1,7 @@
 """The condition of a DELETE or UPDATE, and the files in which it may be true."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -22,12 +23,24 @@ from tidegate.spark.expressions.resolution import (
     Scope,
     has_only_exists,
     has_subquery,
+    has_user_function,
     row_condition,
 )
-from tidegate.spark.tables.places import FILE
+from tidegate.spark.read.positions import with_membership
+from tidegate.spark.tables.places import FILE, POSITION
 from tidegate.spark.tables.predicates import partitions_where
 
 _COUNT = "__tidegate_count"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matches:
+    """The rows of which a condition was true: how many there are in each file, by its path, files
+    without one left out; and for a condition that may be true of others when it is asked again,
+    where they are."""
+
+    counts: Mapping[str, int]
+    positions: Mapping[str, BitMap64] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,11 +65,6 @@ class RowCondition:
             scope = Scope(begun.nothing, begun.instant)
             resolved = row_condition(scope, given, operation=operation)
         return cls(target=begun, resolved=resolved)
-
-    @property
-    def is_true(self) -> Column:
-        """The condition over rows of the target, false where it is null."""
-        return F.coalesce(self.resolved.column, F.lit(False))
 
     def _true_of(self, files: list[DataFile]) -> DataFrame:
         return self.target.rows(files).where(self.resolved.column)
@@ -87,13 +95,28 @@ class RowCondition:
         target = self.target
         return wholly_matching(target.spark, target.layout, self.resolved.java, files)
 
-    def matches(self, files: list[DataFile]) -> dict[str, int]:
-        """How many rows of each file it is true of, by the file's path; files without one are left
-        out. One Spark job, which tells the driver the files alone."""
+    def matches(self, files: list[DataFile]) -> Matches:
+        """The rows of the files of which it is true. One Spark job; what it tells the driver are
+        the files, and sets of positions for a subquery, whose rows may depend on their order
+        (`LIMIT`) or on when they are read, and for functions of users."""
         if not files:
-            return {}
+            return Matches(counts={})
+        if self._has_subquery or has_user_function(self.target.spark, self.resolved.java):
+            positions = {files[n].path: found for n, found in self.positions(files).items()}
+            counts = {path: len(found) for path, found in positions.items()}
+            return Matches(counts=counts, positions=positions)
         counted = self._true_of(files).groupBy(FILE).agg(F.count(F.lit(1)).alias(_COUNT))
-        return {files[row[FILE]].path: row[_COUNT] for row in counted.collect()}
+        return Matches(counts={files[row[FILE]].path: row[_COUNT] for row in counted.collect()})
+
+    def flagged(
+        self, rows: DataFrame, files: Sequence[DataFile], matches: Matches, *, name: str
+    ) -> DataFrame:
+        """The rows of the files, with a column that says of which the condition was true."""
+        if matches.positions is None:
+            is_true = F.coalesce(self.resolved.column, F.lit(False))
+            return rows.select("*", is_true.alias(name))
+        found = {n: matches.positions[file.path] for n, file in enumerate(files)}
+        return with_membership(rows, F.col(FILE), F.col(POSITION), found, name=name)
 
     def positions(self, files: list[DataFile]) -> dict[int, BitMap64]:
         """Where the rows of which it is true are, by the place of their file among these; files

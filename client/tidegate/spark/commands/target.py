@@ -128,20 +128,27 @@ class Target:
     def records(self, files: Sequence[DataFile]) -> Mapping[str, int]:
         """How many rows of the table each file holds, by its path, from the log or else from its
         footer."""
-        found: dict[str, int] = {}
-        for file in files:
-            stats = statistics(file)
-            known = None if stats is None else stats.num_records
-            held = self._count(file) if known is None else known
-            vector = file.deletion_vector
-            found[file.path] = held - (0 if vector is None else vector.cardinality)
-        return found
+        found = {file.path: _logged(file) for file in files}
+        unknown = [file for file in files if found[file.path] is None]
+        counted = dict(zip([file.path for file in unknown], self._counted(unknown), strict=True))
+        return {
+            file.path: counted.get(file.path, found[file.path] or 0) - _marked(file)
+            for file in files
+        }
 
-    def _count(self, file: DataFile) -> int:
-        stored = StoredFile(
-            path=decode(file.path), size=file.size, modification_time=file.modification_time
-        )
-        return num_records(store_at(self.layout.location, self.spark).footer(stored))
+    def _counted(self, files: Sequence[DataFile]) -> list[int]:
+        """How many rows there are by each file's footer, those that are marked, too."""
+        if not files:
+            return []
+        store = store_at(self.layout.location, self.spark)
+
+        def count(file: DataFile) -> int:
+            size, time = file.size, file.modification_time
+            stored = StoredFile(path=decode(file.path), size=size, modification_time=time)
+            return num_records(store.footer(stored))
+
+        with ThreadPoolExecutor(max_workers=FOOTER_THREADS) as pool:
+            return list(pool.map(count, files))
 
     def check_all_there(self, files: Sequence[DataFile], *, rows: int) -> None:
         """Raise `StorageError` where the files, each of whose rows was written again, had more or
@@ -149,20 +156,16 @@ class Target:
         behind, for one without rows."""
         expected = sum(self.records(files).values())
         if rows != expected:
-            raise StorageError(
-                f"table {self.layout.name}: expected {expected} rows in {len(files)} files, by the "
-                f"log, found {rows}",
-                hint="compare the files with their sizes in the log",
-            )
+            raise _other_rows(self.layout.name, f"{len(files)} files", expected, rows)
 
     def check_counts(self, files: Sequence[DataFile]) -> None:
-        """As `check_all_there`, by the files' footers: for a command that goes by the log's number
-        of rows, and does not write all of them again."""
-        with ThreadPoolExecutor(max_workers=FOOTER_THREADS) as pool:
-            counts = list(pool.map(self._count, files))
-        for file, count in zip(files, counts, strict=True):
-            vector = file.deletion_vector
-            self.check_all_there([file], rows=count - (0 if vector is None else vector.cardinality))
+        """Raise `StorageError` where the log says of a file another number of rows than its footer:
+        for a command that goes by the log, and does not write all of the rows again."""
+        logged = [file for file in files if _logged(file) is not None]
+        for file, count in zip(logged, self._counted(logged), strict=True):
+            expected = _logged(file)
+            if expected is not None and count != expected:
+                raise _other_rows(self.layout.name, f"the file {file.path}", expected, count)
 
     def marks_rows(self, operation: str) -> bool:
         """Whether the command marks rows by deletion vectors, instead of writing the others anew:
@@ -180,6 +183,23 @@ class Target:
                     "DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
                     f"UPDATE on IDENTITY column {name} is not supported",
                 )
+
+
+def _logged(file: DataFile) -> int | None:
+    stats = statistics(file)
+    return None if stats is None else stats.num_records
+
+
+def _marked(file: DataFile) -> int:
+    return 0 if file.deletion_vector is None else file.deletion_vector.cardinality
+
+
+def _other_rows(table: str, where: str, expected: int, found: int) -> StorageError:
+    return StorageError(
+        f"table {table}: expected {expected} rows in {where}, by the log, found {found}",
+        hint="compare sizes and content of the files with the log; where the log is wrong, "
+        "compute_statistics counts anew",
+    )
 
 
 def vectors_of(files: Iterable[DataFile]) -> int:

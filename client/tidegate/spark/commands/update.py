@@ -16,7 +16,7 @@ from tidegate.spark.columns.constraints import generated_columns, with_computed
 from tidegate.spark.commands.change_data import CHANGE_TYPE, POSTIMAGE, computed_once, images
 from tidegate.spark.commands.marking import Marks, Positions, mark
 from tidegate.spark.commands.outcome import Changed, Rewrite, commit, rewriting
-from tidegate.spark.commands.predicate import RowCondition
+from tidegate.spark.commands.predicate import Matches, RowCondition
 from tidegate.spark.commands.target import Target, size_of
 from tidegate.spark.expressions.assignments import (
     Path,
@@ -102,6 +102,7 @@ class _Update:
         target, condition = self._target, self._condition
         files = target.transaction.filter_files() if condition is None else condition.candidates()
         positions: Positions = {}
+        matches = None
         passes.scans(len(files))
         if condition is None or condition.is_of_partitions:
             touched, updated = files, None
@@ -111,8 +112,8 @@ class _Update:
             updated = sum(map(len, positions.values()))
         else:
             matches = condition.matches(files)
-            touched = [file for file in files if file.path in matches]
-            updated = sum(matches.values())
+            touched = [file for file in files if file.path in matches.counts]
+            updated = sum(matches.counts.values())
         records = sum(target.records(touched).values())
         updated = records if updated is None else updated
         copied = 0 if positions else records - updated
@@ -121,7 +122,7 @@ class _Update:
             marks = mark(target, written, files, positions)
             if touched:
                 marked = [positions[number] for number in sorted(positions)]
-                self._write(written, self._flagged_rows(touched, marked))
+                self._write(written, self._flagged_rows(touched, marked, matches))
                 if not positions:
                     target.check_all_there(touched, rows=written.data.rows)
             removed = marks.removed if positions else touched
@@ -195,19 +196,21 @@ class _Update:
             raise error if isinstance(error, InvalidCommand) else of_spark(error) from error
         return columns
 
-    def _flagged_rows(self, files: list[DataFile], marked: list[BitMap64]) -> DataFrame:
+    def _flagged_rows(
+        self, files: list[DataFile], marked: list[BitMap64], matches: Matches | None
+    ) -> DataFrame:
         """The rows of the files with their flags. Where rows are marked, exactly these: a condition
         that is asked again may be true of others, which would be there twice or not at all."""
         rows = self._target.rows(files, with_ids=True)
-        changes = F.lit(True)
+        if self._condition is not None and matches is not None:
+            return self._condition.flagged(rows, files, matches, name=_CHANGES)
         if marked:
             rows = only_rows(rows, F.col(FILE), F.col(POSITION), dict(enumerate(marked)))
-        elif self._condition is not None:
-            changes = self._condition.is_true
-        return rows.select("*", changes.alias(_CHANGES)).drop(FILE, POSITION)
+        return rows.select("*", F.lit(True).alias(_CHANGES))
 
     def _write(self, written: Rewrite, rows: DataFrame) -> None:
         target = self._target
+        rows = rows.drop(FILE, POSITION)
         after, changes = self._after, F.col(_CHANGES)
         has_changes = target.layout.properties.change_data_feed
         if has_changes:

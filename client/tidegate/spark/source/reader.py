@@ -14,7 +14,7 @@ from tidegate.spark.source.pushdown import conjunction
 from tidegate.spark.source.read_tasks import read_files, rows_of, tasks_of
 from tidegate.spark.storage.arrow import ArrowStore, S3Settings
 from tidegate.spark.tables.layout import TableLayout
-from tidegate.spark.tables.predicates import otherwise
+from tidegate.spark.tables.predicates import check_same_anywhere, otherwise
 from tidegate.spark.tables.refusals import check_readable
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.statistics import FileStatistics
@@ -59,6 +59,7 @@ class TidegateReader(DataSourceReader):
         # Says now what no worker could do.
         ArrowStore(layout.location, self._storage)
         if options.where is not None:
+            check_same_anywhere(options.where, layout)
             _check_decided(options.where, layout, scan)
         return tasks_of(layout, [rows_of(layout, file) for file in scan.files])
 

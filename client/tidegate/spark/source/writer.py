@@ -19,6 +19,7 @@ from tidegate.spark.data_files.arrow_columns import BatchColumns
 from tidegate.spark.data_files.staging import DataFiles, TransactionFolder
 from tidegate.spark.errors import UnsupportedSession
 from tidegate.spark.session_settings import (
+    PARTITION_OVERWRITE_MODE,
     TXN_IS_RESET,
     boolean,
     parsed,
@@ -38,6 +39,8 @@ from tidegate.spark.write.replaced import files_of_partitions, outside
 from tidegate.spark.write.write import commit_write
 from tidegate.spark.write_options import WriteOptions
 from tidegate.transaction_handle import TransactionHandle
+
+_AS_IT_BEGAN = "in a batch of a stream, a data source has the settings that the query began with"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,11 @@ class TidegateWriter(DataSourceArrowWriter):
         chosen = self._with_session(settings)
         if chosen.txn is not None and self._options.txn is None:
             _check_for_one_write(settings)
+        if chosen.is_dynamic and not self._options.is_dynamic and _is_of_batch():
+            raise UnsupportedSession(
+                f"the session's {PARTITION_OVERWRITE_MODE} is dynamic, and {_AS_IT_BEGAN}",
+                hint="give the option partitionOverwriteMode, static or dynamic",
+            )
         files = write_task(
             iterator,
             columns=self._columns,
@@ -194,11 +202,10 @@ def _check_for_one_write(settings: Mapping[str, str]) -> None:
     """Raise `UnsupportedSession` where the session's version would be that of a further write, too,
     which would be left out: the session is to unset the version, which no process of a data source
     can, or a query's batch may have unset it, of which Spark's tasks hear nothing."""
-    task = TaskContext.get()
     if parsed(TXN_IS_RESET, settings.get(TXN_IS_RESET), boolean, False):
         why = f"its {TXN_IS_RESET} is true, and a data source cannot unset the version"
-    elif task is not None and task.getLocalProperty(QUERY_ID):
-        why = "in a batch of a stream, a data source has the settings that the query began with"
+    elif _is_of_batch():
+        why = _AS_IT_BEGAN
     else:
         return
     raise UnsupportedSession(
@@ -206,3 +213,10 @@ def _check_for_one_write(settings: Mapping[str, str]) -> None:
         "that a further write would be left out",
         hint="give the options txnAppId and txnVersion, or use Table.append or Table.overwrite",
     )
+
+
+def _is_of_batch() -> bool:
+    """Whether the task works for a batch of a stream: what its function unsets of the session's
+    settings is not unset for tasks."""
+    task = TaskContext.get()
+    return task is not None and bool(task.getLocalProperty(QUERY_ID))

@@ -139,9 +139,13 @@ class HadoopStore:
     def footer(self, file: StoredFile) -> pq.FileMetaData:
         """See `DataStore`."""
         tail = self.part(file.path, max(0, file.size - _TAIL_BYTES), min(file.size, _TAIL_BYTES))
-        length, magic = _TAIL.unpack(tail[-_TAIL.size :])
+        length, magic = _TAIL.unpack(tail[-_TAIL.size :].rjust(_TAIL.size, b"\0"))
         if magic != _MAGIC:
-            raise StorageError(f"{self._root}/{file.path} does not end as a Parquet file does")
+            raise StorageError(
+                f"{hadoop_url(absolute(file.path, self._location))} does not end as a Parquet file "
+                f"does at byte {file.size}, where the log has its end",
+                hint="compare the size and content of the file with the log",
+            )
         needed = length + _TAIL.size
         if needed > len(tail):
             tail = self.part(file.path, file.size - needed, needed)

@@ -82,8 +82,8 @@ class PartitionPredicate:
 
     @classmethod
     def parse(cls, where: str, layout: TableLayout) -> Self:
-        """Raises `InvalidRequest` for a predicate that no partition of the table decides, and for
-        one that another time zone may decide otherwise."""
+        """Raises `InvalidRequest` for a predicate that no partition of the table decides, and as
+        `check_same_anywhere` does."""
         try:
             is_true = parse_predicate(where, layout.schema, layout.partition_columns)
             is_not = otherwise(where, layout)
@@ -91,10 +91,7 @@ class PartitionPredicate:
             raise _refused(where, str(error)) from None
         if not layout.partition_columns or is_true.data_columns:
             raise _refused(where, "it is not over partition columns alone")
-        zoned = {leaf.path[0].lower() for leaf in layout.schema.leaves() if leaf.type == TIMESTAMP}
-        for word in _WORD.findall(where.lower()):
-            if word in zoned or "time" in word:
-                raise _refused(where, "times depend on the session's time zone, not known here")
+        check_same_anywhere(where, layout)
         return cls(where=where, _is_true=is_true, _is_not=is_not)
 
     def is_true(self, values: PartitionValues) -> bool:
@@ -108,10 +105,26 @@ class PartitionPredicate:
         return may_be
 
 
+def check_same_anywhere(where: str, layout: TableLayout) -> None:
+    """Raise `InvalidRequest` for a predicate that sessions may read in other ways: by their time
+    zone, and a double quote or a backslash by `spark.sql.ansi.doubleQuotedIdentifiers` and
+    `spark.sql.parser.escapedStringLiterals`."""
+    zoned = {leaf.path[0].lower() for leaf in layout.schema.leaves() if leaf.type == TIMESTAMP}
+    if any(word in zoned or "time" in word for word in _WORD.findall(where.lower())):
+        raise _refused(where, "times depend on the session's time zone, not known here")
+    if any(character in where for character in '"\\'):
+        raise _refused(
+            where,
+            "a double quote or a backslash is read by the session's settings, not known here; "
+            "expected texts in single quotes, without a backslash",
+        )
+
+
 def _refused(where: str, why: str) -> InvalidRequest:
     return InvalidRequest(
         f"the option where ({where}) cannot be evaluated: {why}",
         code=Code.INVALID_PREDICATE,
-        hint="use Table.overwrite(df, replace_where=...), where Spark evaluates it",
+        hint="use Table.read(spark, where) or Table.overwrite(df, replace_where=...), where Spark "
+        "evaluates it",
         definite=True,
     )

@@ -1,4 +1,7 @@
-"""Commands whose conditions ask for the current time: one instant for all of their jobs."""
+"""Commands whose conditions ask for the current time, one instant for all of their jobs, or would
+be true of other rows when they are asked again."""
+
+import random
 
 import pytest
 from pyspark.sql import functions as F
@@ -105,3 +108,37 @@ def test_a_subquery_with_the_time_is_refused(spark, numbers):
     with pytest.raises(InvalidCommand, match="time as a literal") as refused:
         numbers.delete(condition, spark=spark)
     assert refused.value.error_class == "DELTA_UNSUPPORTED_SUBQUERY"
+
+
+WAYS = {
+    "copied": {},
+    "fed": {"delta.enableChangeDataFeed": "true"},
+    "marked": {"delta.enableDeletionVectors": "true"},
+}
+ASKED_AGAIN = {
+    "a function that is said to be deterministic": "drawn(id)",
+    "a subquery": "EXISTS (SELECT 1 FROM drawn_ids WHERE number = id)",
+}
+
+
+@pytest.mark.parametrize("condition", ASKED_AGAIN)
+@pytest.mark.parametrize("way", WAYS)
+def test_rows_counts_and_changes_are_of_one_computation(session, create, way, condition):
+    session.udf.register("drawn", lambda _: random.random() < 0.5, "boolean")
+    numbers = session.range(200).selectExpr("id AS number")
+    numbers.where("drawn(number)").createOrReplaceTempView("drawn_ids")
+    table = create("id int, v int", **WAYS[way])
+    table.append(session.range(200).selectExpr("int(id) AS id", "0 AS v").coalesce(1))
+    text = ASKED_AGAIN[condition]
+    done = table.update({"v": "1"}, text, spark=session)
+    assert 0 < done.updated == drawn(session, table) < 200
+    gone = table.delete(text, spark=session)
+    assert 0 < gone.deleted == 200 - table.read(session).count()
+    if way == "fed":
+        changes = table.changes(session, from_version=2)
+        counts = dict(changes.groupBy("_change_type").count().collect())
+        assert counts == {
+            "update_preimage": done.updated,
+            "update_postimage": done.updated,
+            "delete": gone.deleted,
+        }
