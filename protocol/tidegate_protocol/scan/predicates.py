@@ -31,7 +31,7 @@ from tidegate_protocol.scan.predicate.evaluation.values import (
     Truth,
     Value,
 )
-from tidegate_protocol.scan.predicate.syntax.names import changing, opaque
+from tidegate_protocol.scan.predicate.syntax.names import changing, makes_instants, opaque
 from tidegate_protocol.scan.predicate.syntax.parsing import parse
 from tidegate_protocol.scan.predicate.syntax.queries import is_expression
 from tidegate_protocol.scan.predicate.syntax.terms import terms_of
@@ -164,6 +164,15 @@ def parse_predicate(
         may_match_files_of=_partition_test(of_partition, described),
         _whole=nodes.conjunction(bound.conjuncts).run,
     )
+
+
+def depends_on_zone(text: str, schema: StructType) -> bool:
+    """Whether sessions of other time zones may read the predicate in another way: it names a column
+    of instants, or makes one of something else. Raises `InvalidPredicate`."""
+    named: dict[Leaf, int] = {}
+    tree = parse(text, is_column=partial(is_column, schema), pause=go_on)
+    opaque(tree, lambda path: column_node(schema, path, named))
+    return makes_instants(tree) or any(leaf.type == TIMESTAMP for leaf in named)
 
 
 def check_expression(

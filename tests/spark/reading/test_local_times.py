@@ -105,7 +105,8 @@ class TestReading:
 
     def test_the_option_where_takes_none(self, session, table, source):
         times = f"p = TIMESTAMP'{UTC}'", f"p >= '{LOCAL}'", "CAST(p AS DATE) = '2024-01-01'"
-        for where in (*times, "CAST('2024-01-01' AS TIMESTAMP) IS NULL"):
+        made = "CAST('2024-01-01' AS TIMESTAMP) IS NULL", "hour('2024-01-01') = 1"
+        for where in (*times, *made, "EXTRACT(HOUR FROM p) = 1"):
             with pytest.raises(PySparkException, match="depend on the session's time zone"):
                 source.read(table, where=where).collect()
 

@@ -59,12 +59,35 @@ class TestReading:
         table = create("a int, s string", "s")
         table.append(session.sql(r"SELECT 1 AS a, 'x' AS s UNION ALL SELECT 2, 'a\\b'"))
         session.conf.set("spark.sql.parser.escapedStringLiterals", "true")
-        for where in ("\"s\" = 'x'", 's = "x"', r"s = 'a\b'"):
-            with pytest.raises(PySparkException, match="read by the session's settings"):
+        for where in ("\"s\" = 'x'", 's = "x"', r"s = 'a\b'", "s = 'x''y'"):
+            with pytest.raises(PySparkException, match=r"read .* in several ways"):
                 source.read(table, where=where).collect()
-            with pytest.raises(PySparkException, match="read by the session's settings"):
+            with pytest.raises(PySparkException, match=r"read .* in several ways"):
                 source.write(session.sql("SELECT 1 a, 'x' s"), table, "overwrite", where=where)
-        assert rows(source.read(table, where="s = 'x'")) == [(1, "x")]
+        assert rows(source.read(table, where="s IN ('x', '\"', 'time', '')")) == [(1, "x")]
+
+    def test_where_takes_columns_that_are_called_times(self, session, create, source):
+        kinds = "`event-ts` timestamp, flight_time int, ntz timestamp_ntz, d date"
+        table = create(f"a int, {kinds}", "event-ts", "flight_time", "ntz", "d")
+        table.append(
+            session.sql(
+                "SELECT 1 AS a, TIMESTAMP'2024-01-01 03:00:00' AS `event-ts`, 5 AS flight_time, "
+                "TIMESTAMP_NTZ'2024-01-01 03:00:00' AS ntz, DATE'2024-01-01' AS d"
+            )
+        )
+        for where in (
+            "flight_time = 5 AND year(d) = 2024",
+            "ntz >= '2024-01-01 02:00:00'",
+            "d = DATE'2024-01-01'",
+        ):
+            assert source.read(table, where=where).count() == 1
+        for where in (
+            "`event-ts` >= '2024-01-01 00:00:00'",
+            "date_trunc('DAY', d) = d",
+            "d < TIMESTAMP'2024-01-01 00:00:00Z'",
+        ):
+            with pytest.raises(PySparkException, match="depend on the session's time zone"):
+                source.read(table, where=where).collect()
 
     def test_pushed_filters_keep_the_rows_they_should(self, session, create, source):
         session.conf.set("spark.sql.python.filterPushdown.enabled", "true")

@@ -49,7 +49,7 @@ def test_the_mode_of_a_batch_s_session_is_not_known(session, months, source, tmp
         source.write(df, months, "overwrite", **options)
 
     options = {}
-    with pytest.raises(PySparkException, match=r"dynamic.* the settings that the query began with"):
+    with pytest.raises(PySparkException, match=r"dynamic.* settings that the batch has unset"):
         stream.run(lambda writer: writer.foreachBatch(batch))
     options = {"partitionOverwriteMode": "static"}
     stream.run(lambda writer: writer.foreachBatch(batch))
@@ -89,9 +89,7 @@ def test_a_version_for_further_writes_is_refused(named, months, source, tmp_path
         df.sparkSession.conf.unset(VERSION)
         source.write(df, months)
 
-    with pytest.raises(
-        PySparkException, match=r"version .* the settings that the query began with"
-    ):
+    with pytest.raises(PySparkException, match=r"version .* settings that the batch has unset"):
         stream.run(lambda writer: writer.foreachBatch(batch))
     named.conf.set(f"{VERSION}.autoReset.enabled", "true")
     with pytest.raises(PySparkException, match="cannot unset the version"):

@@ -40,7 +40,7 @@ from tidegate.spark.write.write import commit_write
 from tidegate.spark.write_options import WriteOptions
 from tidegate.transaction_handle import TransactionHandle
 
-_AS_IT_BEGAN = "in a batch of a stream, a data source has the settings that the query began with"
+_AS_IT_BEGAN = "in a batch of a stream, a data source may have settings that the batch has unset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,8 @@ class TidegateWriter(DataSourceArrowWriter):
         chosen = self._with_session(settings)
         if chosen.txn is not None and self._options.txn is None:
             _check_for_one_write(settings)
-        if chosen.is_dynamic and not self._options.is_dynamic and _is_of_batch():
+        by_session = chosen.is_dynamic and not self._options.is_dynamic
+        if by_session and self._layout.partition_columns and _is_of_batch():
             raise UnsupportedSession(
                 f"the session's {PARTITION_OVERWRITE_MODE} is dynamic, and {_AS_IT_BEGAN}",
                 hint="give the option partitionOverwriteMode, static or dynamic",

@@ -141,11 +141,8 @@ class HadoopStore:
         tail = self.part(file.path, max(0, file.size - _TAIL_BYTES), min(file.size, _TAIL_BYTES))
         length, magic = _TAIL.unpack(tail[-_TAIL.size :].rjust(_TAIL.size, b"\0"))
         if magic != _MAGIC:
-            raise StorageError(
-                f"{hadoop_url(absolute(file.path, self._location))} does not end as a Parquet file "
-                f"does at byte {file.size}, where the log has its end",
-                hint="compare the size and content of the file with the log",
-            )
+            url = hadoop_url(absolute(file.path, self._location))
+            raise StorageError(f"{url} does not end, at byte {file.size}, as a Parquet file does")
         needed = length + _TAIL.size
         if needed > len(tail):
             tail = self.part(file.path, file.size - needed, needed)

@@ -6,6 +6,7 @@ The data source has no session where it commits: it takes what says the same in 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 from pyspark.sql import Column, DataFrame
@@ -19,10 +20,14 @@ from tidegate.spark.tables.partitions import typed_partitions
 from tidegate.spark.tables.plans import with_columns_of
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.actions import Add, PartitionValues
-from tidegate_protocol.scan.predicates import InvalidPredicate, Predicate, parse_predicate
-from tidegate_protocol.schema.data_types import TIMESTAMP
+from tidegate_protocol.scan.predicates import (
+    InvalidPredicate,
+    Predicate,
+    depends_on_zone,
+    parse_predicate,
+)
 
-_WORD = re.compile(r"\w+")
+_TEXT = re.compile("'[^']*'")
 _POSITION = "__tidegate_position"
 LONGEST = 4_000
 """Bytes of a predicate. The service reads a longer one for long, with the row locked."""
@@ -107,24 +112,29 @@ class PartitionPredicate:
 
 def check_same_anywhere(where: str, layout: TableLayout) -> None:
     """Raise `InvalidRequest` for a predicate that sessions may read in other ways: by their time
-    zone, and a double quote or a backslash by `spark.sql.ansi.doubleQuotedIdentifiers` and
-    `spark.sql.parser.escapedStringLiterals`."""
-    zoned = {leaf.path[0].lower() for leaf in layout.schema.leaves() if leaf.type == TIMESTAMP}
-    if any(word in zoned or "time" in word for word in _WORD.findall(where.lower())):
-        raise _refused(where, "times depend on the session's time zone, not known here")
-    if any(character in where for character in '"\\'):
+    zone, and backslashes, double quotes and texts beside texts by the settings of Spark's parser.
+    """
+    texts = list(_TEXT.finditer(where))
+    beside = any(one.end() == other.start() for one, other in pairwise(texts))
+    if beside or "\\" in where or '"' in _TEXT.sub("", where):
         raise _refused(
             where,
-            "a double quote or a backslash is read by the session's settings, not known here; "
-            "expected texts in single quotes, without a backslash",
+            "sessions read a backslash, a double quote and two texts side by side in several ways; "
+            "expected texts in single quotes without them",
         )
+    try:
+        zoned = depends_on_zone(where, layout.schema)
+    except InvalidPredicate as error:
+        raise _refused(where, str(error)) from None
+    if zoned:
+        raise _refused(where, "times depend on the session's time zone, not known here")
 
 
 def _refused(where: str, why: str) -> InvalidRequest:
     return InvalidRequest(
         f"the option where ({where}) cannot be evaluated: {why}",
         code=Code.INVALID_PREDICATE,
-        hint="use Table.read(spark, where) or Table.overwrite(df, replace_where=...), where Spark "
-        "evaluates it",
+        hint="filter the DataFrame that is read by .where(...), and overwrite by "
+        "Table.overwrite(df, replace_where=...): there Spark evaluates it",
         definite=True,
     )

@@ -128,14 +128,15 @@ def test_rows_counts_and_changes_are_of_one_computation(session, create, way, co
     numbers = session.range(200).selectExpr("id AS number")
     numbers.where("drawn(number)").createOrReplaceTempView("drawn_ids")
     table = create("id int, v int", **WAYS[way])
-    table.append(session.range(200).selectExpr("int(id) AS id", "0 AS v").coalesce(1))
-    text = ASKED_AGAIN[condition]
+    table.append(session.range(0, 200, 1, 3).selectExpr("int(id) AS id", "0 AS v"))
+    table.append(session.range(200, 300, 1, 2).selectExpr("int(id) AS id", "2 AS v"))
+    text = "id < 200 AND " + ASKED_AGAIN[condition]
     done = table.update({"v": "1"}, text, spark=session)
     assert 0 < done.updated == drawn(session, table) < 200
     gone = table.delete(text, spark=session)
-    assert 0 < gone.deleted == 200 - table.read(session).count()
+    assert 0 < gone.deleted == 300 - table.read(session).count()
     if way == "fed":
-        changes = table.changes(session, from_version=2)
+        changes = table.changes(session, from_version=3)
         counts = dict(changes.groupBy("_change_type").count().collect())
         assert counts == {
             "update_preimage": done.updated,

@@ -7,7 +7,10 @@ from sqlglot import exp
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.scan.predicate.errors import InvalidPredicate
 from tidegate_protocol.scan.predicate.evaluation.nodes import Scalar, foreign
+from tidegate_protocol.scan.predicate.syntax.lexing import LITERAL
+from tidegate_protocol.scan.predicate.syntax.literals import type_named
 from tidegate_protocol.scan.predicate.syntax.parsing import position
+from tidegate_protocol.schema.data_types import TIMESTAMP
 
 Columns = Callable[[Sequence[str]], Scalar | None]
 """The column or nested field at a path of names; None where the table has none."""
@@ -30,6 +33,11 @@ _UNIT_FIRST = frozenset(
     {"date_add", "date_diff", "dateadd", "datediff", "timestampadd", "timestampdiff"}
 )
 """Functions that, given three arguments, take a word for a unit as the first."""
+_OF_INSTANTS = frozenset(
+    {"date_trunc", "hour", "minute", "second", "timestamp", "to_timestamp"}
+    | {f"timestamp{LITERAL}", f"timestamp_ltz{LITERAL}"}
+)
+"""Calls that make an instant of a date or a text, by the session's time zone."""
 _FILE_METADATA = "_metadata"
 """A struct that Spark shows of every file, and no schema has."""
 
@@ -51,6 +59,21 @@ def column(node: exp.Expr, columns: Columns) -> Scalar:
     if path[0].lower() == _FILE_METADATA:
         return foreign([])
     raise InvalidPredicate(f"there is no column {excerpt('.'.join(path))}", position=position(node))
+
+
+def makes_instants(tree: exp.Expr) -> bool:
+    """Whether an instant is made of something else: a literal, a cast, a call."""
+    for node in tree.walk():
+        if isinstance(node, exp.Extract) and node.name.lower() in _OF_INSTANTS:
+            return True
+        if not isinstance(node, exp.Anonymous):
+            continue
+        if (name := function_name(node)) in _OF_INSTANTS:
+            return True
+        type_ = node.expressions[-1] if name in ("cast", "try_cast") and node.expressions else None
+        if isinstance(type_, exp.Literal) and type_named(type_.name) == TIMESTAMP:
+            return True
+    return False
 
 
 def opaque(node: exp.Expr, columns: Columns) -> Scalar:
