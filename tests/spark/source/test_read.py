@@ -59,7 +59,7 @@ class TestReading:
         table = create("a int, s string", "s")
         table.append(session.sql(r"SELECT 1 AS a, 'x' AS s UNION ALL SELECT 2, 'a\\b'"))
         session.conf.set("spark.sql.parser.escapedStringLiterals", "true")
-        for where in ("\"s\" = 'x'", 's = "x"', r"s = 'a\b'", "s = 'x''y'"):
+        for where in ("\"s\" = 'x'", 's = "x"', r"s = 'a\b'", "s = 'x''y'", '`s` = "x\'"'):
             with pytest.raises(PySparkException, match=r"read .* in several ways"):
                 source.read(table, where=where).collect()
             with pytest.raises(PySparkException, match=r"read .* in several ways"):

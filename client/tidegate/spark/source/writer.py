@@ -40,7 +40,7 @@ from tidegate.spark.write.write import commit_write
 from tidegate.spark.write_options import WriteOptions
 from tidegate.transaction_handle import TransactionHandle
 
-_AS_IT_BEGAN = "in a batch of a stream, a data source may have settings that the batch has unset"
+_UNSET_BY_BATCH = "in a batch of a stream, a data source may have settings that the batch has unset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class TidegateWriter(DataSourceArrowWriter):
         by_session = chosen.is_dynamic and not self._options.is_dynamic
         if by_session and self._layout.partition_columns and _is_of_batch():
             raise UnsupportedSession(
-                f"the session's {PARTITION_OVERWRITE_MODE} is dynamic, and {_AS_IT_BEGAN}",
+                f"the session's {PARTITION_OVERWRITE_MODE} is dynamic, and {_UNSET_BY_BATCH}",
                 hint="give the option partitionOverwriteMode, static or dynamic",
             )
         files = write_task(
@@ -206,7 +206,7 @@ def _check_for_one_write(settings: Mapping[str, str]) -> None:
     if parsed(TXN_IS_RESET, settings.get(TXN_IS_RESET), boolean, False):
         why = f"its {TXN_IS_RESET} is true, and a data source cannot unset the version"
     elif _is_of_batch():
-        why = _AS_IT_BEGAN
+        why = _UNSET_BY_BATCH
     else:
         return
     raise UnsupportedSession(

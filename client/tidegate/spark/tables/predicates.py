@@ -27,7 +27,8 @@ from tidegate_protocol.scan.predicates import (
     parse_predicate,
 )
 
-_TEXT = re.compile("'[^']*'")
+_QUOTED = re.compile("'[^']*'|`[^`]*`")
+"""Texts, and names."""
 _POSITION = "__tidegate_position"
 LONGEST = 4_000
 """Bytes of a predicate. The service reads a longer one for long, with the row locked."""
@@ -114,9 +115,9 @@ def check_same_anywhere(where: str, layout: TableLayout) -> None:
     """Raise `InvalidRequest` for a predicate that sessions may read in other ways: by their time
     zone, and backslashes, double quotes and texts beside texts by the settings of Spark's parser.
     """
-    texts = list(_TEXT.finditer(where))
+    texts = [found for found in _QUOTED.finditer(where) if found[0].startswith("'")]
     beside = any(one.end() == other.start() for one, other in pairwise(texts))
-    if beside or "\\" in where or '"' in _TEXT.sub("", where):
+    if beside or "\\" in where or '"' in _QUOTED.sub("", where):
         raise _refused(
             where,
             "sessions read a backslash, a double quote and two texts side by side in several ways; "
