@@ -250,9 +250,9 @@ class PostgresIndex(
             self._connections, identity, version, actions, threads=threads, limits=self._limits
         )
 
-    async def compare_head(self, table_id: str) -> Sequence[str]:
+    async def compare_head(self, table_id: str) -> Comparison:
         identity = _id_of_existing(table_id)
-        return await self._connections.read(lambda c: comparison.head_differences(c, identity))
+        return await self._connections.read(lambda c: comparison.compare_head(c, identity))
 
     async def unpublished(self, *, limit: int) -> list[TableRecord]:
         return await self._connections.read(lambda c: unpublished.unpublished(c, limit=limit))

@@ -289,14 +289,14 @@ class ScanAnswer(ScanHead, frozen=True, kw_only=True):
 
 
 class DifferenceAnswer(Struct, frozen=True, kw_only=True):
-    """Something that is not the same in the index and in storage."""
+    """Something that is not the same in the index and in storage, or no legal table."""
 
     version: Annotated[int | None, Meta(description="Null where it is of the table as a whole.")]
     kind: Annotated[
         DifferenceKind,
         Meta(
             description="`storage`: the log's files; `content`: the bytes that the index keeps; "
-            "`index`: its rows."
+            "`index`: its rows; `log`: a commit breaks Delta's protocol."
         ),
     ]
     detail: str

@@ -32,7 +32,7 @@ from tidegate_service.core.log.files.file_set import FileSet
 from tidegate_service.core.log.files.listing import listed
 from tidegate_service.core.maintenance.verify_checksums import checksum_differences
 from tidegate_service.core.observe.telemetry import UpkeepKind
-from tidegate_service.core.ports.files.comparison import FileCounts
+from tidegate_service.core.ports.files.comparison import Comparison, FileCounts
 from tidegate_service.core.ports.records import CommitRecord, TableHead
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
@@ -49,8 +49,9 @@ C = TypeVar("C", bound=Content)
 
 class DifferenceKind(StrEnum):
     """Where the difference lies: in the log's files, in the bytes that the index keeps, or in
-    its rows."""
+    its rows. What others wrote may break the protocol, the same in all three."""
 
+    LOG = "log"
     STORAGE = "storage"
     CONTENT = "content"
     INDEX = "index"
@@ -135,8 +136,7 @@ class _Page:
         async for of, detail in checksum_differences(self._context, self._table, compared):
             self._found(of, DifferenceKind.STORAGE, detail)
         if version == self._table.latest_version:
-            for detail in await self._index.compare_head(self._table.id):
-                self._found(None, DifferenceKind.INDEX, detail)
+            self._compared(None, await self._index.compare_head(self._table.id))
         head = await self._head()
         beyond = await offload.run(len(commits), _beyond, commits, head)
         if beyond and not self._table.kind.log_first:
@@ -302,8 +302,7 @@ class _Page:
             compared = await self._index.compare(
                 self._table.id, version, actions, threads=self._threads
             )
-            for detail in compared.differences:
-                self._found(version, DifferenceKind.INDEX, detail)
+            self._compared(version, compared)
             opened += compared.counts.opened
             closed += compared.counts.closed
         if counts.opened != opened:
@@ -318,6 +317,13 @@ class _Page:
                 DifferenceKind.INDEX,
                 f"{counts.closed} files ended with it, {closed} of which its actions name",
             )
+
+    def _compared(self, version: int | None, compared: Comparison) -> None:
+        for detail in compared.differences:
+            self._found(version, DifferenceKind.INDEX, detail)
+        # Where the index begins, files may have left it.
+        for detail in compared.broken if version != self._table.first_version else ():
+            self._found(version, DifferenceKind.LOG, detail)
 
     def _found(self, version: int | None, kind: DifferenceKind, detail: str) -> None:
         if len(self._differences) == self._context.limits.told_differences:

@@ -14,8 +14,9 @@ from sqlalchemy import TextClause, Uuid, bindparam, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.features.table_features import may_have_vectors
 from tidegate_protocol.log.actions import Action, Add, DomainMetadata, Metadata, Protocol, Txn
-from tidegate_protocol.log.codec import encode
+from tidegate_protocol.log.codec import decode, encode
 from tidegate_service.core.ports.files.comparison import Comparison, FileCounts
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.index.limits import IndexLimits
@@ -65,7 +66,11 @@ _OF_FILES = Statement("""
            coalesce(bool_or(
                life.added_version < $2
                AND (life.removed_version IS NULL OR life.removed_version > $2)
-           ), false) AS survived
+           ), false) AS survived,
+           file.action IS NULL AND NOT coalesce(bool_or(
+               life.added_version < $2
+               AND (life.removed_version IS NULL OR life.removed_version >= $2)
+           ), false) AS missed
     FROM unnest($3, $4, $5, $6, $7, $8, $9)
         AS file (path, dv_id, action, stats, partition_values, key, filled_in_key)
     LEFT JOIN LATERAL (
@@ -112,6 +117,15 @@ _HEAD = _by_table("""
     WHERE tables.id = :table_id
 """)
 
+_DOUBLED = _by_table(f"""
+    SELECT path, count(*) OVER () AS paths
+    FROM (
+        SELECT path FROM files WHERE table_id = :table_id AND removed_version IS NULL
+        GROUP BY path HAVING count(*) > 1
+    ) AS doubled
+    ORDER BY path LIMIT {_MOST_NAMED}
+""")
+
 _APP_TRANSACTIONS = Statement("""
     SELECT written.key FROM unnest($3, $4) AS written (key, action)
     LEFT JOIN app_transactions AS held
@@ -147,17 +161,19 @@ async def compare(
     same in all of them, and one of a million files takes longer than a statement may."""
     effects = await threads.run(effects_of, actions)
     asking = _Asking(connections, (uuid(table_id), int8(version)), threads)
-    unopened, surviving, closed = _Names(), _Names(), 0
+    unopened, surviving, missed, closed = _Names(), _Names(), _Names(), 0
     in_pieces = partial(sized, most_rows=limits.compared_rows, most_bytes=limits.compared_bytes)
 
     def of_file(row: Row) -> None:
         nonlocal closed
-        path, opened, closed_here, survived = row
+        path, opened, closed_here, survived, is_missed = row
         closed += as_int(closed_here)
         if not as_bool(opened):
             unopened.add(path)
         if as_bool(survived):
             surviving.add(path)
+        if as_bool(is_missed):
+            missed.add(path)
 
     await asking.each(
         _OF_FILES, in_pieces(effects.files.items(), _bytes_of_file), _file_columns, of_file
@@ -181,7 +197,9 @@ async def compare(
     )
     found = [f"{what}: {names}" for names, what in told if names.count]
     found += await connections.read(lambda c: _state(c, table_id, version, effects))
-    return Comparison(differences=tuple(found), counts=FileCounts(effects.opened, closed))
+    broken = (f"files it removes were not live: {missed}",) if missed.count else ()
+    counts = FileCounts(effects.opened, closed)
+    return Comparison(differences=tuple(found), broken=broken, counts=counts)
 
 
 @dataclass(slots=True)
@@ -279,11 +297,11 @@ async def _state(
     ]
 
 
-async def head_differences(connection: AsyncConnection, table_id: UUID) -> list[str]:
+async def compare_head(connection: AsyncConnection, table_id: UUID) -> Comparison:
     """What the table's row says and the rows it sums up do not."""
     row = (await connection.execute(_HEAD, {"table_id": table_id})).one_or_none()
     if row is None:
-        return []
+        return Comparison(differences=())
     found = []
     if row.num_files != row.files or row.size_bytes != row.bytes:
         found.append(
@@ -295,4 +313,11 @@ async def head_differences(connection: AsyncConnection, table_id: UUID) -> list[
     expected = row.latest_version - row.first_version + 1
     if row.versions != expected:
         found.append(f"expected {expected} versions up to the head, found {row.versions}")
-    return found
+    broken: tuple[str, ...] = ()
+    protocol = None if row.protocol is None else decode(row.protocol)
+    if isinstance(protocol, Protocol) and may_have_vectors(protocol):
+        doubled = (await connection.execute(_DOUBLED, {"table_id": table_id})).all()
+        if doubled:
+            names = _Names(doubled[0].paths, [each.path for each in doubled])
+            broken = (f"paths are live with several deletion vectors: {names}",)
+    return Comparison(differences=tuple(found), broken=broken)
