@@ -56,6 +56,7 @@ class Lost(Enum):
     READ_FILE = auto()
     READ_ALL = auto()
     REMOVED_SAME = auto()
+    ADDED_SAME = auto()
 
 
 class Judge(Enum):
@@ -97,6 +98,7 @@ TABLE = (
     Row(Won.REMOVED, Lost.READ_FILE, _ALL, "concurrent-delete-read"),
     Row(Won.REMOVED, Lost.READ_ALL, _ALL, "concurrent-delete-read"),
     Row(Won.REMOVED, Lost.REMOVED_SAME, _ALL, "concurrent-delete-delete"),
+    Row(Won.REMOVED, Lost.ADDED_SAME, _ALL, "concurrent-delete-read", Judge.TIDEGATE),
 )
 """In Delta's order: the first row that applies to the first winner is the answer."""
 
@@ -155,7 +157,8 @@ class _Loser:
         for changed in _bodies(actions, "protocol"):
             self._features = frozenset(changed["writerFeatures"])
         reads = schedule.predicates or schedule.files or schedule.whole_table
-        self._is_blind = not reads and not _bodies(actions, "remove")
+        adds_data = all(add["dataChange"] for add in _bodies(actions, "add"))
+        self._is_blind = not reads and adds_data and not _bodies(actions, "remove")
         self._level = self._level_of(actions)
 
     def _level_of(self, actions: Sequence[Line]) -> Level:
@@ -248,6 +251,8 @@ class _Loser:
             found.add(Lost.READ_ALL)
         if removed & {each["path"] for each in _bodies(actions, "remove")}:
             found.add(Lost.REMOVED_SAME)
+        if removed & {each["path"] for each in _bodies(actions, "add")}:
+            found.add(Lost.ADDED_SAME)
         return found
 
     def _covers(self, add: Line, *, spare: bool) -> bool:

@@ -182,6 +182,9 @@ class _Table:
                 )
             elif version is not None:
                 del self._live[path]
+        if version is None and rng.random() < 0.2:
+            again = rng.choice(sorted(_FILES.keys() - set(gone)))
+            lines.append(self._add(again, _FILES[again], None, change=change))
         for number in range(rng.choice([0, 1, 1, 2])):
             x = rng.choice(["1", "2", "3", None])
             lines.append(self._add(f"{prefix}-{number}", x, version, change=change))

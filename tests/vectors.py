@@ -6,7 +6,7 @@ vectors lie beside the checkout (`../shared/vectors`); their README says what ea
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
@@ -122,18 +122,8 @@ class VectorDriver(Protocol):
         ...
 
 
-ARGUED: Mapping[str, tuple[Mapping[str, Any], str]] = {
-    "dv-add-without-removing-the-plain-entry": (
-        {"outcome": "committed"},
-        "Delta Spark does not check it, and the vector is of low confidence: whether a file is "
-        "live with another deletion vector is known only from the snapshot",
-    ),
-}
-"""Vectors that are not agreed with: what is expected instead, and why."""
-
-
 def load() -> list[Vector]:
-    """Every vector, argued ones with what is expected instead; none where they are absent."""
+    """Every vector; none where they are absent."""
     return [
         _vector(path.stem, raw)
         for path in sorted(FOLDER.glob("*.json"))
@@ -271,7 +261,7 @@ def _changes_metadata(vector: Vector) -> bool:
 
 
 def _vector(theme: str, raw: Mapping[str, Any]) -> Vector:
-    vector = Vector(
+    return Vector(
         name=raw["name"],
         theme=theme,
         needs=frozenset(raw.get("needs", ())),
@@ -286,10 +276,6 @@ def _vector(theme: str, raw: Mapping[str, Any]) -> Vector:
         facts=tuple(raw.get("expect_log", ())),
         live_files=None if "live_files" not in raw else tuple(raw["live_files"]),
     )
-    if vector.name in ARGUED:
-        expect, _ = ARGUED[vector.name]
-        return replace(vector, expect=expect)
-    return vector
 
 
 def _step(raw: Mapping[str, Any]) -> Step:

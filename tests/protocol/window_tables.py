@@ -16,6 +16,10 @@ TABLES = {
     "plain": (metadata(["x", "v"]), features(*SUPPORTED)),
     "sparing": (metadata(["x", "v"], (), SPARING), features(*SUPPORTED)),
     "sparing-by-x": (metadata(["x", "v"], ["x"], {**SPARING, **WEAK}), features(*SUPPORTED)),
+    "vectors": (
+        metadata(["x", "v"], ["x"], {**WEAK, "delta.enableDeletionVectors": "true"}),
+        features(*SUPPORTED, readers=["deletionVectors"]),
+    ),
     "row-ids": (BY_X, features(*SUPPORTED, "rowTracking")),
 }
 

@@ -64,6 +64,7 @@ ERRORS: dict[Code, type[TidegateError]] = {
     Code.DELETION_VECTOR_MISSING_NUM_RECORDS: InvalidProposal,
     Code.DELETION_VECTOR_TIGHT_BOUNDS: InvalidProposal,
     Code.DELETION_VECTORS_DISALLOWED: InvalidProposal,
+    Code.DELETION_VECTOR_WITHOUT_REMOVE: InvalidProposal,
     Code.PROTOCOL_DOWNGRADE: InvalidProposal,
     Code.INVALID_PROTOCOL: InvalidProposal,
     Code.UNSUPPORTED_FEATURE: InvalidProposal,

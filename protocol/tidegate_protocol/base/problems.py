@@ -45,6 +45,7 @@ class Code(StrEnum):
     DELETION_VECTOR_MISSING_NUM_RECORDS = "deletion-vector-missing-num-records"
     DELETION_VECTOR_TIGHT_BOUNDS = "deletion-vector-tight-bounds"
     DELETION_VECTORS_DISALLOWED = "deletion-vectors-disallowed"
+    DELETION_VECTOR_WITHOUT_REMOVE = "deletion-vector-without-remove"
     PROTOCOL_DOWNGRADE = "protocol-downgrade"
     INVALID_PROTOCOL = "invalid-protocol"
     UNSUPPORTED_FEATURE = "unsupported-feature"
@@ -182,6 +183,9 @@ PROBLEMS: dict[Code, Problem] = {
         422,
         "The table does not allow new deletion vectors",
         condition="DELTA_ADDING_DELETION_VECTORS_DISALLOWED",
+    ),
+    Code.DELETION_VECTOR_WITHOUT_REMOVE: Problem(
+        422, "A file would be live with two deletion vectors"
     ),
     Code.PROTOCOL_DOWNGRADE: Problem(
         422,

@@ -15,6 +15,7 @@ from tidegate_protocol.conflict.protocol import protocol_rule
 from tidegate_protocol.conflict.row_tracking import demands_rule, only_row_ids, row_tracking_rule
 from tidegate_protocol.features import row_tracking
 from tidegate_protocol.features.properties import TableProperties
+from tidegate_protocol.features.table_features import may_have_vectors
 from tidegate_protocol.log.actions import DomainMetadata, Metadata, UnknownAction, file_key, has_any
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.log.paths import identity
@@ -180,6 +181,40 @@ def removed_twice_rule(
     return txn
 
 
+def added_again_rule(
+    txn: PreparedTransaction, winner: WinningCommit
+) -> PreparedTransaction | Conflict:
+    """A file that is committed again (its statistics, tags or row ids) is gone, or its path is live
+    with another deletion vector. Delta has no such rule: there, the file comes back."""
+    adds = winner.adds if may_have_vectors(txn.read.protocol, txn.protocol) else ()
+    if not (winner.removes or adds):
+        return txn
+    mine = txn.added_files()
+    left = {identity(added.path): file_key(added) for added in adds} if mine else {}
+    for removed in winner.removes if mine else ():
+        path = identity(removed.path)
+        own = mine.get(path)
+        if own is not None and left.get(path) != file_key(own):
+            return conflict(
+                Code.CONCURRENT_DELETE_READ,
+                winner,
+                f"removed {removed.path!r}, which this transaction adds again",
+                path=removed.path,
+                partition=partition_hint(txn.read.metadata, own.partition_values),
+            )
+    for path, file in left.items():
+        own = mine.get(path)
+        if own is not None and file != file_key(own) and path not in txn.removed_files():
+            return conflict(
+                Code.CONCURRENT_APPEND,
+                winner,
+                f"added {own.path!r} with another deletion vector than this transaction does",
+                path=own.path,
+                partition=partition_hint(txn.read.metadata, own.partition_values),
+            )
+    return txn
+
+
 RULES: tuple[Rule, ...] = (
     unknown_rule,
     protocol_rule,
@@ -191,5 +226,6 @@ RULES: tuple[Rule, ...] = (
     added_files_rule,
     removed_read_rule,
     removed_twice_rule,
+    added_again_rule,
 )
 """What one winner is asked, in Delta's order."""

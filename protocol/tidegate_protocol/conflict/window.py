@@ -29,6 +29,7 @@ class CommitWindow:
         self._forgotten_weight = 0
         self._table_changes: list[int] = []
         self._others: list[int] = []
+        self._removing: list[int] = []
         self._index = WinnerIndex()
         # A commit is looked into when a transaction first asks: most only append.
         self._indexed = after
@@ -53,6 +54,8 @@ class CommitWindow:
             self._table_changes.append(winner.version)
         if not is_indexable(winner):
             self._others.append(winner.version)
+        if winner.removes:
+            self._removing.append(winner.version)
 
     def weight_after(self, version: int) -> int:
         """That of the commits after this version."""
@@ -69,8 +72,11 @@ class CommitWindow:
             each = len(txn.actions) + len(txn.demands)
             return newer * (1 + len(txn.demands)) + (self.through - after) * each
         others = len(tail(self._others, after))
-        if _passes_indexable_ones(txn):
-            return newer + others * len(txn.actions) if others else 0
+        if _is_quiet(txn):
+            by_others = newer + others * len(txn.actions) if others else 0
+            if not self._removes_after(after):
+                return by_others
+            return max(self.weight_after(self._indexed) + len(txn.actions), by_others)
         predicates = newer * txn.proposal.reads.length // _CHARACTERS
         return max(self.weight_after(self._indexed), newer + others * len(txn.actions), predicates)
 
@@ -82,7 +88,7 @@ class CommitWindow:
         del self._winners[kept:], self._weights[kept:]
         self.after = min(self.after, version)
         self._indexed = min(self._indexed, version)
-        for versions in (self._table_changes, self._others):
+        for versions in (self._table_changes, self._others, self._removing):
             del versions[bisect_right(versions, version) :]
 
     def trim(self, *, commits: int, weight: int) -> None:
@@ -100,7 +106,7 @@ class CommitWindow:
         del self._winners[:forgotten], self._weights[:forgotten]
         self.after += forgotten
         self._indexed = max(self._indexed, self.after)
-        for versions in (self._table_changes, self._others):
+        for versions in (self._table_changes, self._others, self._removing):
             del versions[: bisect_right(versions, self.after)]
 
     def winners(self, after: int) -> Sequence[WinningCommit]:
@@ -147,13 +153,16 @@ class CommitWindow:
         return replace(txn, checked_through=self.through)
 
     def _candidates(self, txn: PreparedTransaction) -> Iterator[int]:
-        if _passes_indexable_ones(txn):
+        if _is_quiet(txn) and not self._removes_after(txn.checked_through):
             return iter(tail(self._others, txn.checked_through))
         for winner in self._winners[self._indexed - self.after :]:
             if is_indexable(winner):
                 self._index.append(winner)
         self._indexed = self.through
         return self._index.candidates(txn, self._others)
+
+    def _removes_after(self, after: int) -> bool:
+        return bool(self._removing) and self._removing[-1] > after
 
     def _weight_through(self, version: int) -> int:
         return (
@@ -171,6 +180,6 @@ def _changes_table(winner: WinningCommit) -> bool:
     return winner.metadata is not None or winner.protocol is not None
 
 
-def _passes_indexable_ones(txn: PreparedTransaction) -> bool:
-    """Whether no indexable winner can mean anything to the transaction."""
+def _is_quiet(txn: PreparedTransaction) -> bool:
+    """Whether an indexable winner that removes no file cannot mean anything to the transaction."""
     return txn.is_blind_append and not txn.proposal.reads.app_ids

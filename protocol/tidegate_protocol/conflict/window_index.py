@@ -18,6 +18,7 @@ from tidegate_protocol.conflict.postings import Postings, tail
 from tidegate_protocol.conflict.row_tracking import only_row_ids
 from tidegate_protocol.features import table_features
 from tidegate_protocol.features.known import ROW_TRACKING
+from tidegate_protocol.features.table_features import may_have_vectors
 from tidegate_protocol.log.actions import Partition, UnknownAction, has_any
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.proposal import isolation
@@ -25,12 +26,15 @@ from tidegate_protocol.proposal.transaction import (
     IsolationLevel,
     PreparedTransaction,
     WinningCommit,
+    gives_vectors_alone,
 )
 
 
 def is_indexable(winner: WinningCommit) -> bool:
     """Whether a winner is one that a `WinnerIndex` knows its way about."""
-    return not (winner.metadata or winner.protocol or winner.domains or winner.unknown)
+    if winner.metadata or winner.protocol or winner.domains or winner.unknown:
+        return False
+    return not winner.gives_vectors_alone
 
 
 def needs_every_winner(txn: PreparedTransaction) -> bool:
@@ -40,6 +44,10 @@ def needs_every_winner(txn: PreparedTransaction) -> bool:
         bool(txn.demands)
         or table_features.supports(txn.protocol, ROW_TRACKING)
         or (not txn.is_blind_append and has_any(txn.actions, UnknownAction))
+        or (
+            may_have_vectors(txn.read.protocol, txn.protocol)
+            and txn.made.of(txn.actions, gives_vectors_alone)
+        )
     )
 
 
@@ -137,12 +145,13 @@ class WinnerIndex:
         """The winners that the rules on removed files may not pass over."""
         after = txn.checked_through
         reads = txn.proposal.reads
-        if txn.is_blind_append or not self._removed.any_after(after):
+        if not self._removed.any_after(after):
             return
         if reads.whole_table:
             yield tail(self._removed.versions, after)
             return
-        for mine in (txn.removed_files().keys(), reads.file_identities()):
+        own = (txn.removed_files().keys(), txn.added_files().keys())
+        for mine in (*own, reads.file_identities()):
             for path in self._removed.held(mine):
                 yield tail(self._removed.of(path), after)
 

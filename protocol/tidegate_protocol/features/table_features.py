@@ -81,6 +81,11 @@ def supports(protocol: Protocol, feature: str) -> bool:
     return feature in implied_features(protocol)
 
 
+def may_have_vectors(*protocols: Protocol | None) -> bool:
+    """Whether files of a table that has, or had, these protocols may have deletion vectors."""
+    return any(p is not None and supports(p, "deletionVectors") for p in protocols)
+
+
 def check_supported(protocol: Protocol) -> Invalid | None:
     """What keeps a table from having this protocol here: `invalid-protocol` for one that
     contradicts itself, `unsupported-feature`, naming it, for one that asks for more than is

@@ -13,6 +13,7 @@ from tidegate_protocol.ledger.outcomes import (
     VersionNotFound,
 )
 from tidegate_protocol.ledger.state import TableLedger
+from tidegate_protocol.prepare.live_files import assumptions_of_transaction, check_assumptions
 from tidegate_protocol.prepare.prepare import prepare
 from tidegate_protocol.proposal.isolation import may_skip
 from tidegate_protocol.proposal.transaction import Conflict, Invalid, PreparedTransaction, Proposal
@@ -33,7 +34,8 @@ def decide(table: TableLedger, proposal: Proposal) -> Decision:
     """The transaction checked through the table's latest version, or why it does not land.
 
     The transaction id comes first, before anything that could have changed since the first
-    answer; then validation, then the winners, then what it demands of the table's files.
+    answer; then validation, with what its actions say of live files; then the winners, then what it
+    demands of every live file.
     """
     known = table.transaction(proposal.transaction_id)
     if isinstance(known, LandedCommit):
@@ -55,10 +57,15 @@ def decide(table: TableLedger, proposal: Proposal) -> Decision:
         return txn
     if may_skip(txn):
         return NothingToCommit(read_version=read_version)
+    live = table.snapshot(read_version).files
+    assumed = assumptions_of_transaction(txn)
+    broken = assumed.broken(live)
+    invalid = check_assumptions(proposal.actions, assumed, broken, version=read_version)
+    if invalid is not None:
+        return invalid
     outcome = check_conflicts(txn, table.winners(read_version))
     if not isinstance(outcome, Conflict):
         # Last, since all files of the table are gone through; as the index has them, by their keys.
-        live = table.snapshot(read_version).files
         files = [live[key] for key in sorted(live, key=lambda key: (key[0], key[1] or ""))]
         return check_live_files(txn, files) or outcome
     if outcome.read_file is None:

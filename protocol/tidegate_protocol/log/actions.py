@@ -225,8 +225,12 @@ def has_any(actions: Iterable[Action], *kinds: type) -> bool:
     return any(issubclass(found, kinds) for found in classes(actions))
 
 
-def file_key(action: Add | Remove) -> tuple[str, str | None]:
-    """(path, deletion vector id): what identifies a logical file (PROTOCOL.md, "Action
-    Reconciliation"). Of the path, its `paths.identity` counts."""
+LogicalFile = tuple[str, str | None]
+"""(path, deletion vector id): what identifies a logical file (PROTOCOL.md, "Action
+Reconciliation"). Of the path, its `paths.identity` counts."""
+
+
+def file_key(action: Add | Remove) -> LogicalFile:
+    """The logical file that the action is of."""
     vector = action.deletion_vector
     return identity(action.path), None if vector is None else vector.unique_id

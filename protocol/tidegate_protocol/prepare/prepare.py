@@ -24,6 +24,7 @@ from tidegate_protocol.log.actions import (
 )
 from tidegate_protocol.prepare.features import complete_features
 from tidegate_protocol.prepare.files import check_adds_alone, check_files
+from tidegate_protocol.prepare.live_files import assumptions_of, check_assumptions
 from tidegate_protocol.prepare.system_domains import check_domain
 from tidegate_protocol.prepare.table import TableAfter, define_table
 from tidegate_protocol.proposal import isolation
@@ -62,6 +63,10 @@ def prepare(
     invalid = check_files(
         proposal.actions, table=table, read=read, operation=proposal.operation
     ) or _check_domains(proposal.actions, table)
+    if invalid is None and read.metadata is None:
+        assumed = assumptions_of(proposal.actions, vectors=False)
+        broken = assumed.broken(())
+        invalid = check_assumptions(proposal.actions, assumed, broken, version=read.version)
     if invalid is not None:
         return invalid
     read_filter = _read_filter(proposal, read, table, pause)
@@ -130,12 +135,13 @@ def _check_read_version(proposal: Proposal) -> Invalid | None:
     if proposal.read_version is not None:
         return None
     only_appends = all(issubclass(kind, (Add, Txn)) for kind in classes(proposal.actions))
-    if only_appends and proposal.reads.nothing and not proposal.reads.app_ids:
+    blind = only_appends and isolation.is_blind_append(proposal.reads, proposal.actions)
+    if blind and not proposal.reads.app_ids:
         return None
     return Invalid(
         code=Code.INVALID_REQUEST,
-        detail="read_version is needed: only a proposal that read nothing and holds only add and "
-        "txn actions can be judged at the table's latest version",
+        detail="read_version is needed: only a proposal that read nothing and holds only txn "
+        "actions and adds with dataChange = true can be judged at the table's latest version",
     )
 
 

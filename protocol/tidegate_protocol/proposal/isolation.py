@@ -61,11 +61,14 @@ def can_downgrade(level: IsolationLevel, *, operation: str, actions: Sequence[Ac
 
 
 def is_blind_append(reads: Reads, actions: Sequence[Action]) -> bool:
-    """Whether a transaction depended on no file and no file action of it is anything but an add.
+    """Whether a transaction depended on no file and each file action of it adds data.
 
-    An action of unknown kind might be one: with it the answer is no.
+    An add without data change has rows, or is of a file, that were read. An action of unknown kind
+    might be a file action: with it the answer is no.
     """
-    return reads.nothing and not has_any(actions, Remove, AddCDCFile, UnknownAction)
+    if not reads.nothing or has_any(actions, Remove, AddCDCFile, UnknownAction):
+        return False
+    return all(action.data_change for action in actions if isinstance(action, Add))
 
 
 def is_blind_winner(winner: WinningCommit) -> bool:

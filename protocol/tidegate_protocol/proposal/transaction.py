@@ -107,7 +107,7 @@ class Proposal:
     """A transaction as a writer proposes it (HTTP contract, "A proposal").
 
     `read_version` is None for "check me at the head" (only for a proposal that read nothing
-    and only adds files) and -1 for the first commit of a table.
+    and only adds files with data change) and -1 for the first commit of a table.
 
     `application_id` says who sends it, for commitInfo: a Spark application's id. Another
     application may send the same work again, so it is no part of what the digest names.
@@ -226,8 +226,17 @@ class WinningCommit:
             self.weigh()
         return self.found["weight"]
 
+    @property
+    def gives_vectors_alone(self) -> bool:
+        """What `gives_vectors_alone` says of its actions."""
+        if "gives_vectors_alone" not in self.found:
+            found = gives_vectors_alone((*self.adds, *self.removes))
+            self.found["gives_vectors_alone"] = found
+        return bool(self.found["gives_vectors_alone"])
+
     def weigh(self) -> None:
-        """Have the weight ready for those who may not take long."""
+        """Have this, and the weight, ready for those who may not take long."""
+        _ = self.gives_vectors_alone
         singles = (self.metadata, self.protocol, self.commit_info)
         held = [single for single in singles if single is not None]
         lists = (self.adds, self.removes, self.txns, self.domains, self.unknown)
@@ -302,9 +311,28 @@ class PreparedTransaction:
         """The removes among the actions by the `paths.identity` of their file, made once."""
         return self.made.of(self.actions, _removed_files)
 
+    def added_files(self) -> Mapping[str, Add]:
+        """The adds, likewise."""
+        return self.made.of(self.actions, _added_files)
+
 
 def _removed_files(actions: Sequence[Action]) -> Mapping[str, Remove]:
     return {identity(action.path): action for action in actions if isinstance(action, Remove)}
+
+
+def gives_vectors_alone(actions: Sequence[Action]) -> bool:
+    """Whether a deletion vector comes with a path that is not removed: a commit that removes
+    nothing, either, may add the path with another vector."""
+    given = {
+        identity(action.path)
+        for action in actions
+        if isinstance(action, Add) and action.deletion_vector is not None
+    }
+    return bool(given) and not given <= _removed_files(actions).keys()
+
+
+def _added_files(actions: Sequence[Action]) -> Mapping[str, Add]:
+    return {identity(action.path): action for action in actions if isinstance(action, Add)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

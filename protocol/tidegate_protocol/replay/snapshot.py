@@ -8,6 +8,7 @@ from tidegate_protocol.log.actions import (
     Action,
     Add,
     DomainMetadata,
+    LogicalFile,
     Metadata,
     Protocol,
     Remove,
@@ -16,8 +17,6 @@ from tidegate_protocol.log.actions import (
 )
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.proposal.transaction import ReadState
-
-FileKey = tuple[str, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +30,7 @@ class Snapshot:
     version: int = -1
     protocol: Protocol | None = None
     metadata: Metadata | None = None
-    files: Mapping[FileKey, Add] = field(default_factory=dict)
+    files: Mapping[LogicalFile, Add] = field(default_factory=dict)
     txns: Mapping[str, Txn] = field(default_factory=dict)
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict)
 

@@ -45,6 +45,7 @@ class TestJudge:
             "added_files_rule",
             "removed_read_rule",
             "removed_twice_rule",
+            "added_again_rule",
         ]
 
     def test_the_first_rule_that_is_hit_answers(self):

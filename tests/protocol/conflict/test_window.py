@@ -64,15 +64,19 @@ class TestWhatIsHeld:
     def test_judging_weighs_what_is_looked_at(self):
         window = held(*(winner(remove("a"), version=v) for v in range(1, 5)))
         all_of_them = window.weight
-        blind = prepared(add("b"), at=state(version=0))
+        blind = prepared(add("b"), at=state(version=4))
         assert window.weight_of(blind) == 0
+        earlier = prepared(add("b"), at=state(version=0))
+        assert window.weight_of(earlier) == all_of_them + 1
         reader = prepared(remove("b"), at=state(version=3), reads=reads(files=["b"]))
         # Once for all, whoever comes first.
         assert window.weight_of(reader) == all_of_them
         window.check_conflicts(reader)
         assert window.weight_of(reader) == window.weight_after(3)
+        # What it adds may be what they removed.
+        assert window.weight_of(earlier) == 1
         window.append(winner(domain("d"), version=5))
-        assert window.weight_of(blind) == window.weight + len(blind.actions)
+        assert window.weight_of(blind) == window.weight_after(4) + len(blind.actions)
         assert window.weight_of(reader) == window.weight_after(3) + len(reader.actions)
 
     def test_what_meets_every_winner_weighs_its_actions_for_each(self):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.builders.actions import add, cdc, domain, features, metadata, remove, txn, unknown
 from tests.builders.ledgers import winner
+from tests.builders.lines import vector, wide
 from tests.builders.proposals import proposal, reads
 from tests.protocol.window_tables import BACKFILL, SUPPORTED, TABLES, at
 from tidegate_protocol.conflict.checker import check_conflicts
@@ -49,7 +50,21 @@ def file_actions(rng: Random, table: str, prefix: str) -> tuple[Action, ...]:
         add(f"{prefix}{name}", partition_of(table, rng), stats=stats_of(rng), dataChange=change)
         for name in some(rng, ["a", "b", "c"], 0, 1, 1, 2)
     ]
+    if once_in(rng, 3):
+        adds.append(again(rng, table, [each.path for each in removes], change=change))
     return (*removes, *adds)
+
+
+def again(rng: Random, table: str, removed: Sequence[str], *, change: bool) -> Action:
+    """An add of a path that others name, too."""
+    fields = {"stats": stats_of(rng)}
+    free = [
+        path for path in PATHS if path not in removed and path.replace("%2D", "-") not in removed
+    ]
+    if table == "vectors" and rng.random() < 0.6:
+        free = PATHS
+        fields = {"stats": wide(), "deletionVector": vector(offset=rng.choice([1, 2]))}
+    return add(rng.choice(free), partition_of(table, rng), dataChange=change, **fields)
 
 
 def partition_of(table: str, rng: Random) -> dict[str, str | None]:

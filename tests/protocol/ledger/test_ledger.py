@@ -154,7 +154,7 @@ class TestHint:
         assert outcome.partition == {"x": "1"}
 
     def test_there_is_none_for_a_file_that_was_not_there(self):
-        before = landed(ledger(self.AT), remove("a"))
+        before = landed(landed(ledger(self.AT), add("a", {"x": "1"})), remove("a"))
         offer = proposal(read_version=0, reads=reads(files=["a"]), operation="DELETE")
         _, outcome = proposed(before, offer)
         assert outcome.code is Code.CONCURRENT_DELETE_READ

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders.actions import add, domain, features, managed, metadata, protocol
+from tests.builders.actions import add, domain, features, managed, metadata, protocol, remove
 from tests.builders.ledgers import NOW, TABLE, landed, ledger, prepared, state
 from tests.builders.lines import column, vector, wide
 from tests.builders.proposals import proposal
@@ -192,7 +192,8 @@ class TestFiles:
         assert (outcome.code, outcome.path) == (Code.INVALID_ACTION, "a")
 
     def test_or_with_it(self):
-        outcome = self.drop(self.table(), add("a", dataChange=False))
+        marked = remove("a", dataChange=False, deletionVector=vector())
+        outcome = self.drop(self.table(), marked, add("a", dataChange=False))
         assert isinstance(outcome, Ratified)
 
     def test_one_that_came_meanwhile(self):

@@ -52,11 +52,14 @@ class TestReadVersion:
     def test_who_read_must_say_which_version(self, fields):
         invalid = refused(add(), read_version=None, **fields)
         assert invalid.code is Code.INVALID_REQUEST
-        assert invalid.detail.startswith("read_version is needed")
+        expected = "read_version is needed: only a proposal that read nothing and holds only txn"
+        assert invalid.detail.startswith(expected)
 
-    @pytest.mark.parametrize("action", [remove(), metadata(), protocol(), domain(), unknown()])
+    @pytest.mark.parametrize(
+        "action", [remove(), add(dataChange=False), metadata(), protocol(), domain(), unknown()]
+    )
     def test_so_must_who_does_more_than_append(self, action):
-        invalid = refused(add(), action, read_version=None, at=DOMAINS)
+        invalid = refused(add("b"), action, read_version=None, at=DOMAINS)
         assert invalid.code is Code.INVALID_REQUEST
 
 

@@ -70,6 +70,16 @@ async def test_nobody_waits_for_it(world, held, managed):
     assert told.code is Code.CONCURRENT_DELETE_READ
 
 
+async def test_live_files_are_looked_up_under_the_lock(world):
+    one = instance(world.limited(locked_winner_bytes=1000))
+    table = await with_commits(one, world)
+    wrong = proposal(remove("a3"), read_version=0)
+    (told,), groups = await grouped(one, (table, wrong))
+    assert isinstance(told, Invalid), told
+    assert (told.code, told.path) == (Code.INVALID_ACTION, "a3")
+    assert len(groups) == 2
+
+
 async def test_the_same_id_lands_once(world, held):
     """Its second copy comes while the first one is checked, and is checked itself."""
     one = instance(world.limited(locked_winner_bytes=1000))

@@ -8,7 +8,8 @@ from tests.simulation.ports.old_ids import restore_ids, rewritten
 from tests.simulation.ports.reads import kept_places, no_longer
 from tests.simulation.ports.rows import Rows
 from tests.simulation.ports.unit import MemoryUnit
-from tidegate_protocol.log.actions import Action, Add, PartitionValues
+from tidegate_protocol.log.actions import Action, Add, LogicalFile, PartitionValues, file_key
+from tidegate_protocol.prepare.live_files import Assumed, FileAssumptions
 from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.access.audit import Change
 from tidegate_service.core.ports.forgotten import KeptPlaces, Recalled
@@ -127,6 +128,12 @@ class MemoryCommitSection:
 
     async def live_files(self, version: int) -> AsyncIterator[Sequence[Add]]:
         yield await self._unit.statement(lambda: self._rows().live(version))
+
+    async def broken(
+        self, transaction_id: str, assumptions: FileAssumptions, version: int
+    ) -> Collection[LogicalFile]:
+        live = await self._unit.statement(lambda: self._rows().live(version))
+        return assumptions.broken({file_key(add) for add in live})
 
     async def append(self, commit: RatifiedCommit) -> None:
         head, version = self.table, commit.record.version
@@ -301,6 +308,9 @@ class MemoryCommitGroup:
     @property
     def is_saved(self) -> bool:
         return self._unit.saved and not self._unit.broken
+
+    async def expect_assumptions(self, asked: Mapping[str, Mapping[str, Assumed]]) -> None:
+        await self._unit.statement(lambda: None)
 
     async def save(self) -> None:
         await self._unit.save(f"tables {', '.join(s.table.name for s in self.sections.values())}")

@@ -97,7 +97,7 @@ class EnvelopeBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Version | None,
         Meta(
             description="The version that the transaction read. Absent or null: a proposal that "
-            "read nothing and only adds files is checked at the head."
+            "read nothing and only adds files, with dataChange = true, is checked at the head."
         ),
     ] = None
     reads: ReadsBody = field(default_factory=ReadsBody)

@@ -16,8 +16,15 @@ from tidegate_protocol.proposal.transaction import (
     Proposal,
     ReadyCommit,
 )
+from tidegate_service.core.commit.assumptions import check_assumptions
 from tidegate_service.core.commit.early_check import EarlyCheck, lacks_history
-from tidegate_service.core.commit.preparation import Empty, long, own_weight, prepared
+from tidegate_service.core.commit.preparation import (
+    Empty,
+    assumptions_in,
+    long,
+    own_weight,
+    prepared,
+)
 from tidegate_service.core.errors import NotFound, Refused
 from tidegate_service.core.instance.locked_table import LockedTable, ManyWinners
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, around
@@ -81,11 +88,17 @@ async def _checked(
         # A long decision keeps the transaction idle: the database has to allow more time.
         await section.take_time()
     if early is not None and early.is_of(section):
-        begun = early.outcome
+        begun, assumptions = early.outcome, early.assumptions
         if isinstance(begun, Refused):
             raise begun
+        if locked.shared and assumptions.count >= offload.LONG:
+            raise TakesLong
     else:
         begun = await _begun(locked, proposal, read_version)
+        assumptions = await assumptions_in(begun)
+    invalid = await check_assumptions(section, proposal, assumptions, read_version)
+    if invalid is not None:
+        return invalid
     if isinstance(begun, PreparedTransaction):
         begun = await _past_winners(locked, begun)
     if isinstance(begun, Conflict):
@@ -97,7 +110,7 @@ async def _checked(
 
 
 def _check_read_version(table: TableHead, read_version: int) -> None:
-    """Raise `NotFound` or `Refused` unless the table has the version."""
+    """Raise `NotFound` or `Refused` unless the index has the version."""
     if read_version > table.latest_version:
         raise NotFound(
             f"read_version {read_version} does not exist; "
@@ -110,6 +123,8 @@ def _check_read_version(table: TableHead, read_version: int) -> None:
             f"at version {table.latest_version}; tables are created by POST /tables",
             code=Code.TABLE_EXISTS,
         )
+    if read_version < table.first_version:
+        raise lacks_history(table, read_version)
 
 
 async def _begun(

@@ -14,6 +14,7 @@ from tidegate_protocol.conflict.window import CommitWindow
 from tidegate_protocol.features.known import ROW_TRACKING
 from tidegate_protocol.features.row_tracking import first_with_mark, mark_before
 from tidegate_protocol.features.table_features import supports
+from tidegate_protocol.prepare.live_files import FileAssumptions
 from tidegate_protocol.proposal.transaction import (
     Conflict,
     Invalid,
@@ -21,7 +22,7 @@ from tidegate_protocol.proposal.transaction import (
     Proposal,
     ReadState,
 )
-from tidegate_service.core.commit.preparation import Empty, own_weight, prepared
+from tidegate_service.core.commit.preparation import Empty, assumptions_in, own_weight, prepared
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import IndexUnavailable, Refused
 from tidegate_service.core.instance.window_cache import ACTIONS_A_TABLE
@@ -36,11 +37,13 @@ Outcome = PreparedTransaction | Empty | Conflict | Invalid | Refused
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarlyCheck:
     """A proposal checked against commits of one epoch of the table, in one run of a database. The
-    outcome is a transaction that is checked through some version, or why it does not commit."""
+    outcome is a transaction that is checked through some version, or why it does not commit.
+    `assumptions` are looked up under the lock."""
 
     database: str
     epoch: int
     outcome: Outcome
+    assumptions: FileAssumptions
 
     def is_of(self, at: CommitSection | Glance) -> bool:
         """Whether the table still has the versions that the proposal was checked against."""
@@ -82,7 +85,7 @@ async def _checked(
     if first is None:
         return None
     if before is not None and before.is_of(first):
-        outcome, now = before.outcome, first
+        outcome, assumptions, now = before.outcome, before.assumptions, first
     else:
         version = proposal.read_version
         assert version is not None, "what is checked at the head has no winners"
@@ -94,9 +97,12 @@ async def _checked(
             return None
         now = glance
         outcome = await _begun(context, now.table, proposal, state, mark)
+        assumptions = await assumptions_in(outcome)
     if isinstance(outcome, PreparedTransaction):
         outcome = await _past_winners(context, now, outcome)
-    return EarlyCheck(database=now.database, epoch=now.table.epoch, outcome=outcome)
+    return EarlyCheck(
+        database=now.database, epoch=now.table.epoch, outcome=outcome, assumptions=assumptions
+    )
 
 
 async def _state_at(context: Context, table_id: str, version: int) -> ReadState | None:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 
 from tidegate_protocol.base.problems import Code
+from tidegate_service.core.commit.assumptions import look_up_assumptions
 from tidegate_service.core.commit.attempts import true_of_all, unknown
 from tidegate_service.core.commit.batches.kinds import batch_of, batches_of
 from tidegate_service.core.commit.batches.table_batch import TableBatch
@@ -117,6 +118,7 @@ class _Run:
             self._until_in_company = now + LONGEST_IN_COMPANY_S
             self._yields_at = now + YIELDS_S
             group = with_faults(locked, faults, {CommitGroup.save: steps.save})
+            await look_up_assumptions(group, self._waiting)
             batches = [
                 batch
                 for table_id in list(self._waiting)

@@ -6,6 +6,7 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.known import ROW_TRACKING
 from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.log.actions import Metadata
+from tidegate_protocol.prepare.live_files import FileAssumptions, assumptions_of_transaction
 from tidegate_protocol.prepare.prepare import prepare
 from tidegate_protocol.prepare.table import is_cheap
 from tidegate_protocol.proposal.isolation import may_skip
@@ -56,6 +57,13 @@ async def prepared(
 def _prepare_resting(proposal: Proposal, state: ReadState) -> PreparedTransaction | Invalid:
     """In a thread: expressions of thousands of characters take hundreds of milliseconds."""
     return prepare(proposal, state, pause=Rests())
+
+
+async def assumptions_in(txn: object) -> FileAssumptions:
+    """The assumptions of a transaction; none of what never was one."""
+    if not isinstance(txn, PreparedTransaction):
+        return FileAssumptions()
+    return await offload.run(len(txn.actions), assumptions_of_transaction, txn)
 
 
 def own_weight(proposal: Proposal, state: ReadState) -> int:

@@ -4,12 +4,13 @@ A call that meets a broken database raises `IndexUnavailable`: nothing is known 
 ask again.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from tidegate_protocol.log.actions import Action, Add, PartitionValues
+from tidegate_protocol.log.actions import Action, Add, LogicalFile, PartitionValues
 from tidegate_protocol.log.content import Content, LogFile
+from tidegate_protocol.prepare.live_files import Assumed, FileAssumptions
 from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.access.audit import Change
 from tidegate_service.core.access.roles import Caller
@@ -105,6 +106,12 @@ class CommitSection(ForgottenHere, Protocol):
     def live_files(self, version: int) -> AsyncIterator[Sequence[Add]]:
         """The files live at a version, in batches; what they make of the lock's hold is their
         number, so only for the rare commits that change what every file must be."""
+
+    async def broken(
+        self, transaction_id: str, assumptions: FileAssumptions, version: int
+    ) -> Collection[LogicalFile]:
+        """The files by which a transaction's assumptions are not true of a version
+        (`FileAssumptions.broken`)."""
 
     async def append(self, commit: RatifiedCommit) -> None:
         """Take the next version: it must be `table.latest_version + 1`. It is written together
@@ -206,6 +213,10 @@ class CommitGroup(Protocol):
     def is_saved(self) -> bool:
         """Whether its COMMIT was answered."""
 
+    async def expect_assumptions(self, asked: Mapping[str, Mapping[str, Assumed]]) -> None:
+        """Look up together what breaks these assumptions, by table and transaction id, so that
+        `broken` of the sections mostly needs no statement. The versions are there already."""
+
     async def save(self) -> None:
         """As `CommitSection.save`."""
 
@@ -298,8 +309,8 @@ class Index(
         """What the index's rows have of a version against its actions, or a batch of them, which
         the caller's share of threads goes through."""
 
-    async def compare_head(self, table_id: str) -> Sequence[str]:
-        """Where the table's own row is not what its rows sum up to."""
+    async def compare_head(self, table_id: str) -> Comparison:
+        """Where the table's own row is not what its rows sum up to, without counts."""
 
     async def unpublished(self, *, limit: int) -> list[TableRecord]:
         """Active catalog-managed tables whose log lags behind the index, without their protocol and

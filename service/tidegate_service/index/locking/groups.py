@@ -11,8 +11,10 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tidegate_protocol.prepare.live_files import Assumed
 from tidegate_service.core.observe.telemetry import Telemetry
 from tidegate_service.core.ports.records import LONG_METADATA, TableRecord
+from tidegate_service.index.locking.assumptions import look_up
 from tidegate_service.index.locking.section import PostgresCommitSection
 from tidegate_service.index.locking.unit_of_work import UnitOfWork
 from tidegate_service.index.postgres import pipeline
@@ -88,6 +90,10 @@ class PostgresCommitGroup:
     @property
     def is_saved(self) -> bool:
         return self._unit.saved and not self._unit.broken
+
+    async def expect_assumptions(self, asked: Mapping[str, Mapping[str, Assumed]]) -> None:
+        assumptions = {table_id: section.assumptions for table_id, section in self.sections.items()}
+        await look_up(self._unit, asked, assumptions)
 
     async def save(self) -> None:
         await self._unit.save(f"tables {', '.join(s.table.name for s in self.sections.values())}")

@@ -6,10 +6,11 @@ from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
-from sqlalchemy import and_, case, insert, update
+from sqlalchemy import insert, update
 
-from tidegate_protocol.log.actions import Action, Add, PartitionValues
+from tidegate_protocol.log.actions import Action, Add, LogicalFile, PartitionValues
 from tidegate_protocol.log.content import Content, LogFile
+from tidegate_protocol.prepare.live_files import FileAssumptions
 from tidegate_protocol.proposal.transaction import ReadState, WinningCommit
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.access.roles import SERVICE
@@ -27,6 +28,7 @@ from tidegate_service.core.ports.records import (
 )
 from tidegate_service.core.sharing import offload
 from tidegate_service.index.access.audit import record_change
+from tidegate_service.index.locking.assumptions import AssumptionsOfTable
 from tidegate_service.index.locking.unit_of_work import UnitOfWork
 from tidegate_service.index.postgres.connections import driver_of
 from tidegate_service.index.reading import live_files, reads
@@ -37,8 +39,7 @@ from tidegate_service.index.reading.stored_winners import read_winners
 from tidegate_service.index.reading.used_ids import unused
 from tidegate_service.index.rows.effects import FileKey, effects_of
 from tidegate_service.index.rows.keys import key
-from tidegate_service.index.rows.records import table_record
-from tidegate_service.index.schema.tables import aborted_transactions, tables
+from tidegate_service.index.schema.tables import aborted_transactions
 from tidegate_service.index.tables import forgotten, metadata_ids, rebuilding
 from tidegate_service.index.writing.snapshot import BaseLoad, date_back, date_in_order, take_time
 from tidegate_service.index.writing.writes import Counts, Staged
@@ -71,6 +72,7 @@ class PostgresCommitSection:
         self._id = UUID(table.id)
         self._unused = set(unused)
         self._telemetry = telemetry
+        self.assumptions = AssumptionsOfTable(unit, self._id, table.latest_version)
         self._takes_time = False
         self._foreign = 0
         self._quarantined_for: str | None = None
@@ -137,6 +139,11 @@ class PostgresCommitSection:
             batch, after, is_last = page
             yield batch
 
+    async def broken(
+        self, transaction_id: str, assumptions: FileAssumptions, version: int
+    ) -> Collection[LogicalFile]:
+        return await self.assumptions.broken(transaction_id, assumptions, version)
+
     async def append(self, commit: RatifiedCommit) -> None:
         head, version = self.table, commit.record.version
         if version != head.latest_version + 1:
@@ -156,6 +163,7 @@ class PostgresCommitSection:
         )
         staged = Staged(table_id=self._id, before=head, commit=commit, effects=effects)
         self.table = self._unit.stage(staged, self._counted)
+        self.assumptions.follow(effects)
         if commit.record.transaction_id is not None:
             self._unused.discard(commit.record.transaction_id)
         self._foreign += commit.record.foreign
@@ -237,15 +245,7 @@ class PostgresCommitSection:
         if self.table.state is not TableState.QUARANTINED:
             await self.record_change(Change(deed=Deed.QUARANTINE, by=SERVICE))
         async with self._unit.statements() as connection:
-            row = (
-                await connection.execute(
-                    update(tables)
-                    .where(tables.c.id == self._id)
-                    .values(_quarantined(reason, cause))
-                    .returning(*tables.c)
-                )
-            ).one()
-            self.table = table_record(row)
+            self.table = await rebuilding.quarantine(connection, self._id, reason, cause)
         self._quarantined_for = reason
 
     async def release(self) -> None:
@@ -261,6 +261,7 @@ class PostgresCommitSection:
 
     async def reset(self) -> None:
         self._unused.clear()
+        self.assumptions.clear()
         self._unit.is_half_made = True
         await self.take_time()
         async with self._unit.statements() as connection:
@@ -332,18 +333,3 @@ class PostgresCommitSection:
             self._telemetry.quarantined()
             about = {"table": self.table.name, "reason": self._quarantined_for}
             logger.error("the table was quarantined", extra=about)
-
-
-def _quarantined(reason: str, cause: QuarantineCause) -> dict[str, object]:
-    """The values that quarantine a row of `tables`. The first reason stays, unless the database was
-    set back: that caused whatever was found before."""
-    # A reason quotes what was found, and Postgres cannot store U+0000.
-    text = reason.replace("\0", "\N{REPLACEMENT CHARACTER}")
-    stays = tables.c.state == TableState.QUARANTINED.value
-    if cause is QuarantineCause.SET_BACK:
-        stays = and_(stays, tables.c.quarantine_cause == cause.value)
-    return {
-        "state": TableState.QUARANTINED.value,
-        "state_reason": case((stays, tables.c.state_reason), else_=text),
-        "quarantine_cause": case((stays, tables.c.quarantine_cause), else_=cause.value),
-    }

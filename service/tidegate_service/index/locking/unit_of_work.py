@@ -18,7 +18,7 @@ from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres import pipeline
 from tidegate_service.index.postgres.failures import is_certain_rollback, translated
-from tidegate_service.index.postgres.pipeline import Driver
+from tidegate_service.index.postgres.pipeline import Driver, Query, Row
 from tidegate_service.index.writing import writes
 from tidegate_service.index.writing.writes import Counts, Staged
 
@@ -75,7 +75,7 @@ class UnitOfWork:
 
     def defer_saving(self) -> None:
         """Defer saving all staged commits, since files have to be there first. Until `allow_saving`
-        nothing can be committed, and no statement can be made."""
+        nothing can be committed, and no statement can be made but by `ask`."""
         self._is_deferred = True
 
     def allow_saving(self) -> None:
@@ -116,6 +116,12 @@ class UnitOfWork:
                 await self._connection.execute(_PLAN_ANEW)
                 self._plans_anew = True
             yield self._connection
+
+    async def ask(self, queries: Sequence[Query]) -> list[list[Row]]:
+        """The rows of queries that need not see the staged commits."""
+        await self._finish_writing()
+        async with self._answered():
+            return await pipeline.run(self._driver, queries)
 
     async def save(self, described: str) -> None:
         """COMMIT. Raises `CommitStateUnknown` where the answer was lost."""

@@ -62,11 +62,11 @@ def effects_of(actions: Sequence[Action], may_bulk: bool = False) -> Effects:
             case SpooledAdd() | SpooledRemove() if is_bulk:
                 effects.bulk.append(action)
             case Add():
-                file = _file_key(action)
+                file = file_key_of(action)
                 effects.files[file] = action
                 effects.removed.pop(file, None)
             case Remove():
-                file = _file_key(action)
+                file = file_key_of(action)
                 effects.files[file] = None
                 effects.removed[file] = action
             case Txn():
@@ -83,6 +83,7 @@ def effects_of(actions: Sequence[Action], may_bulk: bool = False) -> Effects:
     return effects
 
 
-def _file_key(action: Add | Remove) -> FileKey:
+def file_key_of(action: Add | Remove) -> FileKey:
+    """The file that the action is of, as the index knows it."""
     path, vector = file_key(action)
     return key(path), "" if vector is None else key(vector)

@@ -12,6 +12,8 @@ from sqlalchemy import (
     MetaData,
     Select,
     Table,
+    and_,
+    case,
     delete,
     exists,
     func,
@@ -24,7 +26,12 @@ from sqlalchemy.dialects.postgresql import insert as insert_or_pass
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.log.content import LogFile
-from tidegate_service.core.ports.records import CommitRecord, TableRecord, TableState
+from tidegate_service.core.ports.records import (
+    CommitRecord,
+    QuarantineCause,
+    TableRecord,
+    TableState,
+)
 from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres.parameters import int8
 from tidegate_service.index.postgres.pipeline import Query, Statement
@@ -86,6 +93,24 @@ _HELD_PIECE = Statement("""
 _PUT_ASIDE = text(
     "CREATE TEMPORARY TABLE commits_before_rebuild (LIKE past_commits) ON COMMIT DROP"
 )
+
+
+async def quarantine(
+    connection: AsyncConnection, table_id: UUID, reason: str, cause: QuarantineCause
+) -> TableRecord:
+    """The first reason stays, unless the database was set back: that caused whatever was found
+    before."""
+    # A reason quotes what was found, and Postgres cannot store U+0000.
+    reason = reason.replace("\0", "\N{REPLACEMENT CHARACTER}")
+    stays = tables.c.state == TableState.QUARANTINED.value
+    if cause is QuarantineCause.SET_BACK:
+        stays = and_(stays, tables.c.quarantine_cause == cause.value)
+    values: dict[str, object] = {
+        "state": TableState.QUARANTINED.value,
+        "state_reason": case((stays, tables.c.state_reason), else_=reason),
+        "quarantine_cause": case((stays, tables.c.quarantine_cause), else_=cause.value),
+    }
+    return await _updated(connection, table_id, values)
 
 
 async def release(connection: AsyncConnection, table_id: UUID) -> TableRecord:

@@ -5,6 +5,7 @@ import re
 
 from deltalake import DeltaTable
 
+from tests.builders.flights import add
 from tests.service.api.http.connections.requests_by_hand import JSON_TYPE, NDJSON_TYPE
 from tests.service.serving import DocumentedClient, document
 from tidegate_service.api.describe import examples
@@ -87,6 +88,10 @@ class TestBodies:
             assert answer.status_code == 201, answer.text
         for name, proposal in _proposals().items():
             body = re.sub(r"<the file that (\w+) (\w+)>", r"\1-\2", proposal)
+            if name == "append":
+                # It adds what the next one replaces, too.
+                replaced = json.dumps(add("month=5/it-replaces.parquet"))
+                body = body.replace('"actions": [', f'"actions": [{replaced}, ')
             kind = NDJSON_TYPE if name == "ndjson" else JSON_TYPE
             for call, status in (("conflict-check", 200), ("commits", 201)):
                 answer = api.post(f"{_flights()}/{call}", content=body, headers=kind)

@@ -158,21 +158,21 @@ async def test_members_may_name_the_same_things(world, database_url, catalog_man
     """One after the other, as ever: what they leave is the last one's."""
     one = instance(world)
     table = await world.create(catalog_managed=catalog_managed)
+    await one.propose(table, proposal(add("old"), add("older")))
     told = await one.at_once(
         table,
         proposal(add("a"), Txn(app_id="app", version=1)),
-        proposal(remove("a"), read_version=0),
+        proposal(remove("old"), read_version=1),
         proposal(add("a", size=3), Txn(app_id="app", version=2)),
         proposal(add("b"), Txn(app_id="other", version=1)),
-        proposal(add("a", size=5), remove("b"), read_version=0),
+        proposal(add("a", size=5), remove("older"), read_version=1),
     )
-    assert versions(told) == [1, 2, 3, 4, 5]
-    assert len(one.groups) == transactions(database_url, table) == 1
+    assert versions(told) == [2, 3, 4, 5, 6]
+    assert len(one.groups) == transactions(database_url, table) == 2
     index, known = one.context.index, one.context.heads.replicated
-    found = [await paths(index, table, version) for version in range(6)]
-    assert found == [[], ["a"], [], ["a"], ["a", "b"], ["a"]]
-    head = await index.table(table.id)
-    assert (head.num_files, head.size_bytes) == (1, 5)
+    found = [await paths(index, table, version) for version in (3, 4, 5, 6)]
+    assert found == [["a", "older"], ["a", "older"], ["a", "b", "older"], ["a", "b"]]
+    assert (await index.table(table.id)).size_bytes == 15
     assert (await index.app_transaction(table.id, "app", known=known)).version == 2
 
 
