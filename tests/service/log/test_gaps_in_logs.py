@@ -6,20 +6,18 @@ leaves any part of what it was to take.
 
 from collections.abc import Sequence
 
-import psycopg
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
-from tests.service.catalog_managed.restoring import quiet
 from tests.service.commit.groups.grouping import instance
 from tests.service.faults import FaultyLog
 from tests.service.log.test_hidden_log import ROWS
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused, TableQuarantined
-from tidegate_service.core.maintenance import truncation
+from tidegate_service.core.log.catching_up import tail
 from tidegate_service.core.maintenance.end_quarantine import release_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.records import TableState
@@ -32,7 +30,7 @@ def mine(name: str):
     return proposal(add(f"x=1/{name}"), transaction_id=name)
 
 
-async def cut_short(world, database_url, *gone: int, checkpoint: int | None = 6):
+async def cut_short(world, *gone: int, checkpoint: int | None = 6):
     """A table of two versions, 0 and 1, behind which others wrote up to 6, with a checkpoint of
     one of them; of what is under it, their clean-up has taken these so far."""
     table = await world.create()
@@ -43,7 +41,7 @@ async def cut_short(world, database_url, *gone: int, checkpoint: int | None = 6)
             DeltaTable(table.location).create_checkpoint()
     for version in gone:
         world.log_file(table, version).unlink()
-    quiet(database_url, table)
+    world.checked_long_ago()
     return table
 
 
@@ -61,8 +59,8 @@ def is_read(table, name: str) -> bool:
         pytest.param((3,), 3, id="of the checkpoint's own version"),
     ],
 )
-async def test_no_commit_goes_into_the_hole(world, database_url, gone, checkpoint):
-    table = await cut_short(world, database_url, *gone, checkpoint=checkpoint)
+async def test_no_commit_goes_into_the_hole(world, gone, checkpoint):
+    table = await cut_short(world, *gone, checkpoint=checkpoint)
     for version, name in enumerate(("one", "two", "three"), 7):
         landed = await propose(world.context, table.id, mine(name))
         assert (landed.record.version, landed.replayed) == (version, False)
@@ -74,8 +72,8 @@ async def test_no_commit_goes_into_the_hole(world, database_url, gone, checkpoin
     assert (await propose(world.context, table.id, mine("first"))).record.version == 1
 
 
-async def test_where_no_checkpoint_covers_it_the_table_is_quarantined(world, database_url):
-    table = await cut_short(world, database_url, checkpoint=None)
+async def test_where_no_checkpoint_covers_it_the_table_is_quarantined(world):
+    table = await cut_short(world, checkpoint=None)
     content = world.log_file(table, 3).read_bytes()
     world.log_file(table, 3).unlink()
     with pytest.raises(TableQuarantined, match="version 3 is missing"):
@@ -103,8 +101,8 @@ def listings(monkeypatch):
     return made, kept_out
 
 
-async def test_what_came_while_the_log_was_listed_is_no_hole(world, database_url, listings):
-    table = await cut_short(world, database_url, checkpoint=None)
+async def test_what_came_while_the_log_was_listed_is_no_hole(world, listings):
+    table = await cut_short(world, checkpoint=None)
     _, kept_out = listings
     kept_out |= {commit_name(2), commit_name(4)}
     landed = await propose(world.context, table.id, mine("more"))
@@ -114,27 +112,26 @@ async def test_what_came_while_the_log_was_listed_is_no_hole(world, database_url
 
 
 async def test_one_listing_of_what_is_behind_the_head_is_for_all_commits_of_a_while(
-    world, database_url, listings
+    world, listings
 ):
     one, (made, _) = instance(world), listings
     table = await world.create()
     await one.propose(table, mine("first"))
     assert made == []
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp + 3600000")
+    world.checked_long_ago()
     for name in "abc":
         await one.propose(table, mine(name))
     assert made == [1]
 
 
-async def test_verify_finds_what_was_committed_under_a_checkpoint(world, database_url, monkeypatch):
+async def test_verify_finds_what_was_committed_under_a_checkpoint(world, monkeypatch):
     """As by an instance that looks for its head alone. Both have as many files."""
 
     async def not_looked_for(*_: object) -> None:
         return None
 
-    table = await cut_short(world, database_url, 2, 3)
-    monkeypatch.setattr(truncation, "gap", not_looked_for)
+    table = await cut_short(world, 2, 3)
+    monkeypatch.setattr(tail, "gap", not_looked_for)
     versions: Sequence[int] = [
         (await propose(world.context, table.id, mine(name))).record.version
         for name in ("one", "two", "three")

@@ -2,7 +2,6 @@
 
 import json
 
-import psycopg
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -36,7 +35,7 @@ pytestmark = pytest.mark.anyio
 ROWS = pa.table({"x": pa.array([1], pa.int32()), "v": ["theirs"]})
 
 
-async def left_behind(world, database_url):
+async def left_behind(world):
     """A table with a version of ours, and two of deltalake's that only its checkpoint holds."""
     table = await world.create(properties={"delta.logRetentionDuration": "interval 0 seconds"})
     body = proposal(add("x=1/ours"))
@@ -49,13 +48,12 @@ async def left_behind(world, database_url):
     kept = sorted(path.name for path in world.log_folder(table).glob("*.json"))
     assert f"{1:020d}.json" not in kept
     assert f"{2:020d}.json" not in kept
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp - 60000")
+    world.checked_long_ago()
     return table, body
 
 
-async def test_a_commit_goes_to_the_end_of_the_log_and_not_into_its_hole(world, database_url):
-    table, _ = await left_behind(world, database_url)
+async def test_a_commit_goes_to_the_end_of_the_log_and_not_into_its_hole(world):
+    table, _ = await left_behind(world)
     landed = await propose(world.context, table.id, proposal(add("x=1/more")))
     assert landed.record.version == 4
     theirs = DeltaTable(table.location)
@@ -66,15 +64,15 @@ async def test_a_commit_goes_to_the_end_of_the_log_and_not_into_its_hole(world, 
     assert (await verify_table(world.context, table.id)).differences == ()
 
 
-async def test_what_landed_before_is_still_answered(world, database_url):
-    table, body = await left_behind(world, database_url)
+async def test_what_landed_before_is_still_answered(world):
+    table, body = await left_behind(world)
     await propose(world.context, table.id, proposal(add("x=1/more")))
     again = await propose(world.context, table.id, body)
     assert (again.record.version, again.replayed) == (1, True)
 
 
-async def test_a_transaction_that_read_before_the_hole_cannot_be_judged(world, database_url):
-    table, _ = await left_behind(world, database_url)
+async def test_a_transaction_that_read_before_the_hole_cannot_be_judged(world):
+    table, _ = await left_behind(world)
     stale = proposal(add("x=1/more"), read_version=1, predicates=("x = 1",))
     with pytest.raises(Refused, match="version 1"):
         await propose(world.context, table.id, stale)
@@ -89,42 +87,40 @@ async def test_a_transaction_that_read_before_the_hole_cannot_be_judged(world, d
     )
 
 
-async def test_a_conflict_check_and_an_abort_see_it_too(world, database_url):
-    table, _ = await left_behind(world, database_url)
+async def test_a_conflict_check_and_an_abort_see_it_too(world):
+    table, _ = await left_behind(world)
     would = await conflict_check(world.context, table.id, proposal(add("x=1/more")))
     assert would.version == 4
-    table, _ = await left_behind(world, database_url)
+    table, _ = await left_behind(world)
     await abort(world.context, table.id, "never")
     assert DeltaTable(table.location).version() == 4
 
 
-async def test_versions_that_the_log_forgot_cannot_be_read(world, database_url):
-    table, _ = await left_behind(world, database_url)
+async def test_versions_that_the_log_forgot_cannot_be_read(world):
+    table, _ = await left_behind(world)
     await propose(world.context, table.id, proposal(add("x=1/more")))
     with pytest.raises(NotFound):
         await scan(world.context, table.id, ScanRequest(version=1))
 
 
-async def test_a_log_that_lost_its_end_quarantines_the_table(world, database_url):
+async def test_a_log_that_lost_its_end_quarantines_the_table(world):
     table = await world.create()
     for name in ("a", "b"):
         await propose(world.context, table.id, proposal(add(name)))
     world.log_file(table, 2).unlink()
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp - 60000")
+    world.checked_long_ago()
     with pytest.raises(TableQuarantined, match="ends at version 1, and version 2 was committed"):
         await propose(world.context, table.id, proposal(add("c")))
     assert (await get_table(world.context, table.id)).state is TableState.QUARANTINED
     assert not world.log_file(table, 3).exists()
 
 
-async def test_it_is_released_once_the_lost_file_is_back(world, database_url):
+async def test_it_is_released_once_the_lost_file_is_back(world):
     table = await world.create()
     await propose(world.context, table.id, proposal(add("a")))
     content = world.log_file(table, 1).read_bytes()
     world.log_file(table, 1).unlink()
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp - 60000")
+    world.checked_long_ago()
     for _ in range(2):
         with pytest.raises(TableQuarantined):
             await propose(world.context, table.id, proposal(add("b")))
@@ -135,23 +131,22 @@ async def test_it_is_released_once_the_lost_file_is_back(world, database_url):
     assert (await propose(world.context, table.id, proposal(add("b")))).record.version == 2
 
 
-async def test_a_conflict_check_does_not_end_a_quarantine(world, database_url):
-    table, _ = await left_behind(world, database_url)
+async def test_a_conflict_check_does_not_end_a_quarantine(world):
+    table, _ = await left_behind(world)
     await quarantine(world.context.index, table, "somebody looks into it")
     with pytest.raises(TableQuarantined, match="somebody looks into it"):
         await conflict_check(world.context, table.id, proposal(add("x=1/more")))
     assert (await get_table(world.context, table.id)).state is TableState.QUARANTINED
 
 
-async def test_a_head_that_only_a_checkpoint_is_left_of_is_the_end_of_the_log(world, database_url):
+async def test_a_head_that_only_a_checkpoint_is_left_of_is_the_end_of_the_log(world):
     """As after registering such a table: nothing is hidden, and nothing is read again."""
     table = await world.create()
     await propose(world.context, table.id, proposal(add("x=1/ours")))
     DeltaTable(table.location).create_checkpoint()
     for version in (0, 1):
         world.log_file(table, version).unlink()
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp - 60000")
+    world.checked_long_ago()
     landed = await propose(world.context, table.id, proposal(add("x=1/more")))
     assert landed.record.version == 2
     assert DeltaTable(table.location).version() == 2
@@ -171,19 +166,20 @@ def looks(monkeypatch):
     return seen
 
 
-async def test_commits_behind_a_look_need_none_for_a_while(world, database_url, looks):
-    """Where they are dated ahead of the clock, each would be preceded by one otherwise."""
+async def test_commits_behind_a_look_need_none_for_a_while(world, looks):
     one = instance(world)
     table = await world.create()
-    await one.propose(table, proposal(add("x=1/ours")))
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp + 3600000")
     for name in "abc":
         await one.propose(table, proposal(add(f"x=1/{name}")))
-    assert looks == [1]
+    # A creation looks, too.
+    assert looks == []
     one.context.log_checks.quiet_ms = 0
     await one.propose(table, proposal(add("x=1/later")))
-    assert looks == [1, 4]
+    # The head, and the first one.
+    assert looks == [3, 0]
+    await one.propose(table, proposal(add("x=1/later still")))
+    # The head, and the one that was found before.
+    assert looks == [3, 0, 4, 3]
     one.context.log_checks.quiet_ms = QUIET_MS
     await one.propose(table, proposal(add("x=1/more")))
     made = one.context.log_checks._made[table.id]
@@ -197,14 +193,13 @@ async def test_commits_behind_a_look_need_none_for_a_while(world, database_url, 
     assert not await is_spared()
 
 
-async def test_a_look_that_no_commit_followed_is_for_nothing(world, database_url):
+async def test_a_look_that_no_commit_followed_is_for_nothing(world):
     """What lies unread behind the head that was found may be of any age, and go with it."""
     table = await world.create(properties={"delta.logRetentionDuration": "interval 0 seconds"})
     await propose(world.context, table.id, proposal(add("x=1/ours")))
     for _ in range(2):
         write_deltalake(table.location, ROWS, mode="append")
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp - 60000")
+    world.checked_long_ago()
     nothing = await propose(world.context, table.id, proposal(skip_if_empty=True))
     assert isinstance(nothing, NothingToCommit)
     theirs = DeltaTable(table.location)
@@ -214,7 +209,7 @@ async def test_a_look_that_no_commit_followed_is_for_nothing(world, database_url
     assert landed.record.version == 4
 
 
-async def test_a_log_that_was_made_again_is_not_taken_for_the_table(world, database_url):
+async def test_a_log_that_was_made_again_is_not_taken_for_the_table(world):
     """Dropped and made again by another writer, with as many versions or more."""
     table = await world.create()
     await propose(world.context, table.id, proposal(add("x=1/ours")))
@@ -222,22 +217,19 @@ async def test_a_log_that_was_made_again_is_not_taken_for_the_table(world, datab
         file.unlink()
     for _ in range(3):
         write_deltalake(table.location, ROWS, mode="append", partition_by="x")
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp - 60000")
-    with pytest.raises(TableQuarantined, match="version 1 in the log is not the one"):
+    world.checked_long_ago()
+    with pytest.raises(TableQuarantined, match="version 0 in the log is not the one"):
         await propose(world.context, table.id, proposal(add("x=1/more")))
     assert (await get_table(world.context, table.id)).state is TableState.QUARANTINED
     assert not world.log_file(table, 3).exists()
-    with pytest.raises(Refused, match="stays quarantined: version 1 in the log"):
+    with pytest.raises(Refused, match="stays quarantined: version 0 in the log"):
         await release_table(world.context, table.id)
     rebuilt = await rebuild_table(world.context, table.id)
     assert (rebuilt.latest_version, rebuilt.num_files) == (2, 3)
 
 
-async def test_a_rebuild_that_breaks_off_is_not_saved_by_the_next_of_its_group(
-    world, database_url, monkeypatch
-):
-    table, landed = await left_behind(world, database_url)
+async def test_a_rebuild_that_breaks_off_is_not_saved_by_the_next_of_its_group(world, monkeypatch):
+    table, landed = await left_behind(world)
     one = instance(world)
     real, failed = FaultyLog.read, []
 
@@ -255,9 +247,9 @@ async def test_a_rebuild_that_breaks_off_is_not_saved_by_the_next_of_its_group(
     assert (await propose(world.context, table.id, landed)).replayed
 
 
-async def test_a_log_that_cannot_be_taken_in_is_copied_once(world, database_url, monkeypatch):
+async def test_a_log_that_cannot_be_taken_in_is_copied_once(world, monkeypatch):
     """The table is quarantined until the log is mended."""
-    table, _ = await left_behind(world, database_url)
+    table, _ = await left_behind(world)
     poison = world.log_file(table, 4)
     features = {"readerFeatures": ["someday"], "writerFeatures": ["someday"]}
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}

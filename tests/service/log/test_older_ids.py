@@ -5,7 +5,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
-from tests.service.catalog_managed.restoring import body, commit, quiet
+from tests.service.catalog_managed.restoring import body, commit
 from tests.service.log.test_hidden_log import ROWS
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.commit.propose import propose
@@ -58,7 +58,6 @@ async def test_what_landed_before_a_hole_does_not_land_again(made, database_url)
     DeltaTable(table.location).create_checkpoint()
     for version in (1, 3):
         before.log_file(table, version).unlink()
-    quiet(restored, table)
     again = await propose(made.instance(restored).context, table.id, body("once"))
     assert (again.record.version, again.replayed) == (2, True)
 

@@ -8,7 +8,7 @@ from tests.service.world import World
 from tidegate_service.core.errors import IndexUnavailable
 from tidegate_service.core.log.catching_up.catch_up import LATE_ASKS, with_log_read
 from tidegate_service.core.log.catching_up.sight import SeenBefore
-from tidegate_service.core.maintenance.truncation import Tail
+from tidegate_service.core.log.catching_up.tail import Tail
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +23,7 @@ async def test_a_request_whose_time_is_up_does_not_ask_for_ever(world: World):
         nonlocal sections
         sections += 1
         async with context.index.commit_section(table.id) as section:
-            await sight.see(section, Tail(sections))
+            await sight.see(section, Tail(0, sections))
 
     with pytest.raises(IndexUnavailable):
         await with_log_read(context, table.id, overtaken)

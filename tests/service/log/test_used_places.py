@@ -4,7 +4,6 @@ import shutil
 import time
 from collections.abc import Callable
 
-import psycopg
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -48,11 +47,6 @@ def place(tmp_path):
 
 def files_of(place):
     return sorted(str(path.relative_to(place)) for path in place.rglob("*") if path.is_file())
-
-
-def left_alone(database_url):
-    with psycopg.connect(database_url) as connection:
-        connection.execute("UPDATE tables SET latest_timestamp = latest_timestamp - 60000")
 
 
 class TestWhereALogLies:
@@ -158,22 +152,20 @@ async def settled(world, table, late: int, next_version: int):
 
 
 class TestLateWrites:
-    async def test_one_behind_the_end_is_found_when_the_table_was_left_alone(
-        self, world, faults, database_url
-    ):
+    async def test_one_behind_the_end_is_found_by_the_next_check(self, world, faults):
         table = await made_again(world, faults, old_head=4)
         await faults.deliver()
         assert world.log_file(table, 5).exists()
-        left_alone(database_url)
+        world.checked_long_ago()
         with pytest.raises(TableQuarantined, match="late write of a table"):
             await propose(world.context, table.id, proposal(add("x=1/new")))
         await settled(world, table, 5, 1)
 
-    async def test_what_others_wrote_up_to_there_is_none(self, world, faults, database_url):
+    async def test_what_others_wrote_up_to_there_is_none(self, world, faults):
         table = await made_again(world, faults, old_head=2)
         for _ in range(3):
             write_deltalake(table.location, ROWS, mode="append")
-        left_alone(database_url)
+        world.checked_long_ago()
         landed = await propose(world.context, table.id, proposal(add("x=1/new")))
         assert landed.record.version == 4
 

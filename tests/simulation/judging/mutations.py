@@ -217,7 +217,7 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
     },
     "settled-places": {
         f"{CORE}.tables.create.check_none_under_way": nothing,
-        f"{CORE}.maintenance.truncation.gap": nothing,
+        f"{CORE}.log.catching_up.tail.gap": nothing,
         f"{CORE}.log.catching_up.foreign_commits.check_own": lambda *_: None,
     },
     "bounded-silence": {"tests.simulation.ports.server.SILENT_S": math.inf},
@@ -229,7 +229,7 @@ _PLACES: Mapping[str, Mapping[str, Any]] = {
         f"{BATCHES}.plain_batch.reload_if_truncated": nothing,
         f"{BATCHES}.abort_fence.reload_if_truncated": nothing,
     },
-    "gaps": {f"{CORE}.maintenance.truncation.gap": nothing},
+    "gaps": {f"{CORE}.log.catching_up.tail.gap": nothing},
     "compared-bytes": {
         f"{CORE}.catalog_managed.publish.publish_batch": _published_unseen,
         "tidegate_service.background.publisher.publish_batch": _published_unseen,

@@ -131,7 +131,10 @@ class Played:
     def _do(self, step: Step) -> None:
         match step.what:
             case "propose" | "read the index for":
-                held = (PUT, COMMIT) if step.what == "propose" else (LOCK, PUT, COMMIT)
+                held = (PUT, COMMIT)
+                if step.what != "propose":
+                    held = (LOCK, *held)
+                    self._has_checked_the_log(step)
                 self._ask(step, lambda context: self._propose(context, step.on), held)
             case "abort":
                 # On a catalog-managed table it is one step.
@@ -154,6 +157,16 @@ class Played:
                 self._publish(step)
             case _:
                 self._by_others(step)
+
+    def _has_checked_the_log(self, step: Step) -> None:
+        """The instance has done so a moment ago, else it would lock the table's row a second
+        time, which the model has no step for."""
+        server, record = self.world.server, self._begins.record
+        self._actor(step, None).instance.life.context.log_checks.remember(
+            replace(record, latest_version=record.latest_version - 1),
+            server.clock_ms(),
+            database=server.database,
+        )
 
     def _ask(self, step: Step, use_case: UseCase, held: Sequence[str]) -> None:
         self._actor(step, None).ask(use_case, self._answered, held=held)

@@ -107,14 +107,6 @@ class MemoryCommitSection:
     async def answered(self) -> tuple[int, int]:
         return await self._unit.statement(lambda: self._rows().answered)
 
-    async def head_sha256(self) -> str | None:
-        def head() -> str | None:
-            commit = self._rows().commit(self.table.latest_version)
-            assert commit is not None
-            return commit.record.content_sha256
-
-        return await self._unit.statement(head)
-
     async def kept(self, version: int) -> tuple[str | None, int]:
         def found() -> tuple[str | None, int]:
             commit = self._rows().commit(version)

@@ -1,9 +1,10 @@
 """Whether a log has a version as the index has it, before the version's checkpoint is written."""
 
 from tidegate_protocol.log.file_names import V2Checkpoint, parse
-from tidegate_protocol.log.segment import Checkpoint, Listing
+from tidegate_protocol.log.segment import BrokenLog, Checkpoint, Listing
 from tidegate_service.core.checkpoints.comparison import difference
 from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.log.catching_up.tail import Ends, Tail, sha256_in
 from tidegate_service.core.ports.checkpoints import SnapshotHead
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableHead
@@ -16,7 +17,8 @@ class SameLog:
 
     The folder may have been deleted, or be another table's by now, and the database may have been
     restored to a time before. A checkpoint of the index's version would then tell the readers of
-    that log that they have this table.
+    that log that they have this table. The file of the version itself may be one that this service
+    put into another table's log, so the log must have an earlier one, too.
     """
 
     def __init__(self, index: Index, log: Log, table: TableHead, head: SnapshotHead) -> None:
@@ -25,6 +27,7 @@ class SameLog:
         self._table = table
         self._head = head
         self._compared: Checkpoint | None = None
+        self._is_own = False
 
     async def check(self) -> None:
         """Raise `IndexUnavailable` where the index has another version than was read, and
@@ -38,6 +41,7 @@ class SameLog:
             raise self._not_own("its commit is not there")
         if await offload.sha256_of(content) != self._head.content_sha256:
             raise self._not_own("its commit has other bytes than the one in the index")
+        await self._check_earlier()
 
     async def check_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Raise `StorageUnavailable` where the log's checkpoint of the version cannot be read, or
@@ -66,6 +70,35 @@ class SameLog:
             # The files that come first were listed.
             pass
         return found.checkpoints().get(version)
+
+    async def _check_earlier(self) -> None:
+        """Check the version of the last checkpoint, which was put into the table's own log, else
+        one that the index begins with. Where a checkpoint of others stands for that, the first
+        commit behind counts. Once is enough: a log that is made anew afterwards has no such head.
+
+        A version that is in the log after its rows are in the index is put by publishers, who see
+        that the log is the table's."""
+        if self._is_own or not self._table.kind.log_first:
+            return
+        known = await self._index.known_checkpoint(self._table.id)
+        checked = known.version if known and known.epoch == self._table.epoch else None
+        head = self._head.version
+        earlier = min(Tail.of(self._table, checked=checked).earlier, head)
+        files = {earlier: await sha256_in(self._log, earlier)}
+        if files[earlier] is None:
+            try:
+                files = (await Ends(head, through=head).ask(self._log, None)).files
+            except BrokenLog as error:
+                raise self._not_own(f"the log cannot be read: {error}") from None
+        for version, found in files.items():
+            commit = await self._index.commit(self._table.id, version)
+            known_sha256 = None if commit is None else commit.content_sha256
+            if found is not None and known_sha256 not in (None, found):
+                raise self._not_own(
+                    f"version {version} has other bytes than the one in the index, as where others "
+                    "have made another table in the folder"
+                )
+        self._is_own = True
 
     async def _check_base(self) -> None:
         """Check the checkpoint that the index was made from, where the index knows no commit of the

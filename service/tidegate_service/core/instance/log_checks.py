@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from tidegate_service.core.ports.records import TableRecord
 
 QUIET_MS = 10_000
-"""How long after its last commit a table is taken to be as it was left. A clean-up deletes what is
-older than the table's retention, by default 30 days, so nothing after a commit this young can be
-gone, unless the retention was set to next to nothing since."""
+"""How long after a check a log is taken to be as it was found, and commits need none. Whatever
+others delete or put in its place meanwhile is found by the next check."""
 TABLES = 10_000
 """So many are remembered; those that were looked at longest ago make room."""
 
@@ -32,6 +31,18 @@ class LogChecks:
         self.quiet_ms = quiet_ms
         self._tables = tables
         self._made: OrderedDict[str, _Check] = OrderedDict()
+
+    def last(self, table: TableRecord, *, database: str) -> int | None:
+        """The head that the last check found, however long ago; None where nothing is known of it.
+
+        The file of that version was there before all that was committed since. So a log that has
+        another file of that version is not the log that these commits were meant for, although
+        the files of later versions, which this service put there, are in it.
+        """
+        check = self._made.get(table.id)
+        if check is None or (check.database, check.epoch) != (database, table.epoch):
+            return None
+        return check.version if check.version <= table.latest_version else None
 
     def spare(self, table: TableRecord, now_ms: int, *, database: str) -> bool:
         """Whether the head is one that came after a check, less than `quiet_ms` ago.

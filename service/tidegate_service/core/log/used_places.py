@@ -4,7 +4,7 @@ A write of the old table may be on its way when its folder is deleted and anothe
 there: `<version>.json`, for the version after the old head or for a few beyond. In the new log, no
 file has that name yet, so nothing refuses the write. So on a remote store a new table has to wait
 for as long as a signed request stays valid. A write that arrives later is found by a check: at the
-end of a creation, after a quiet time of the table, and at the latest by the commit that meets the
+end of a creation, every ten seconds before a commit, and at the latest by the commit that meets the
 file. Every commit of this service says which table it is for, so that it becomes part of no other
 table.
 

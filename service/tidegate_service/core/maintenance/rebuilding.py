@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.base.text import excerpt
+from tidegate_protocol.log.actions import Metadata
 from tidegate_service.core.access.audit import Change, Deed
 from tidegate_service.core.catalog_managed.findings import Found, lost_behind_hole
 from tidegate_service.core.catalog_managed.own_log import CleanedUp, cleaned_up, not_own
@@ -86,10 +88,15 @@ def _quarantine(table: TableHead) -> tuple[object, ...]:
 
 
 async def rebuild_from_copy(
-    context: Context, table: TableHead, is_expected: Callable[[TableHead, str], bool]
+    context: Context,
+    table: TableHead,
+    is_expected: Callable[[TableHead, str], bool],
+    *,
+    of_same_id: bool = False,
 ) -> Rebuilt | None:
     """Make a plain table's index anew from a copy of its log. None where the row, in its database,
-    is not as expected any more before or after the log is copied; nothing is changed then.
+    is not as expected any more before or after the log is copied; nothing is changed then. With
+    `of_same_id`, a log whose metadata has another id is refused.
 
     Raises `Refused` as `rebuild` does, `NotFound` where the table is gone, and `Unavailable`, also
     where more is committed than can be copied.
@@ -116,10 +123,13 @@ async def rebuild_from_copy(
                         if not is_expected(section.table, section.database):
                             return None
                         copied.allow(section.table.latest_version)
+                        before = section.table.metadata
                         # The log is the truth, whatever was put into it since.
                         await _read_log(
                             context, section, copied, least=copied.least, otherwise=_FORGET
                         )
+                        if of_same_id:
+                            _check_id(section, before)
                         return await _saved(context, section)
                 except Behind:
                     continue
@@ -128,6 +138,16 @@ async def rebuild_from_copy(
     raise IndexUnavailable(
         f"table {table.name} is committed to faster than its log can be read; it can be tried again"
     )
+
+
+def _check_id(section: CommitSection, before: Metadata | None) -> None:
+    now = section.table.metadata
+    if before is not None and now is not None and before.id != now.id:
+        raise Refused(
+            f"its metadata has the id {excerpt(now.id)}, and this table's has "
+            f"{excerpt(before.id)}; rebuild it where others have replaced the table",
+            code=Code.BROKEN_LOG,
+        )
 
 
 async def rebuild_catalog_managed(context: Context, glance: Glance) -> Rebuilt:

@@ -11,9 +11,10 @@ from tidegate_service.core.catalog_managed.set_back import lost, quarantine_for
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, Unavailable
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
+from tidegate_service.core.log.catching_up.tail import Tail
 from tidegate_service.core.log.catching_up.versions import contents
 from tidegate_service.core.log.used_places import late_write
-from tidegate_service.core.maintenance.truncation import Tail
+from tidegate_service.core.maintenance.truncation import WAY_OUT, ends_of, not_own
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.sharing import offload
@@ -69,25 +70,33 @@ async def plain_check(context: Context, table: TableHead) -> Check:
 async def _check_plain(section: CommitSection, sight: SeenBefore) -> None:
     head = section.table.latest_version
     try:
-        sha256, absent = await sight.see(section, Tail(head))
+        found = await sight.see(section, Tail.of(section.table))
     except BrokenLog as error:
         raise still_broken(section.table, f"the log cannot be read: {error}") from error
-    if sha256 is None:
+    other = await not_own(section, found.files)
+    if other is not None:
+        raise still_broken(section.table, other)
+    if found.files[head] is None:
         raise still_broken(
             section.table,
             f"version {head} is not in the log; put its file back, or rebuild the table where a "
             "checkpoint has taken its place",
         )
-    if await section.head_sha256() not in (None, sha256):
-        raise still_broken(
-            section.table,
-            f"version {head} in the log is not the one that was committed; put its file back, or "
-            "rebuild the table where the log was made again",
-        )
+    if found.goes_on:
+        # Between the two versions files may be missing: only some may have been put back.
+        ends = await ends_of(section, sight, goes_on=True)
+        if isinstance(ends, str):
+            raise still_broken(section.table, ends)
+        if not ends.files:
+            raise still_broken(
+                section.table,
+                f"its log can be read from a version behind {head} only; rebuild it, or where "
+                f"others have made another table in the folder, {WAY_OUT}",
+            )
     if not sight.has_end(section):
         raise Behind
-    if absent is not None:
-        raise still_broken(section.table, await late_write(section, sight) or _gap(absent))
+    if found.absent is not None:
+        raise still_broken(section.table, await late_write(section, sight) or _gap(found.absent))
 
 
 def _gap(version: int) -> str:

@@ -1,58 +1,38 @@
-"""Logs that were cleaned up past what the index knows of them.
+"""Plain tables' logs that others cleaned up past what the index knows of them, or made anew.
 
 Other writers of a plain table may commit, write a checkpoint and delete the commits before it, all
 while no commit comes through the service. Then the version behind the index's head is absent
 although the table has moved on, and no reader would see a commit that is put there. A clean-up
 deletes commits in any order, and may be cut short, so the file of the index's head may be gone or
-not. So where a table was left alone for a while, by the date of its head, two things are looked for
-in the log: the head's file, and a version that is missing behind it before a later one.
+not. Others may also drop the table's folder and make another table there. Commits of this service
+then land in that table's log, and the file of the index's head may be one of them.
+
+So every ten seconds, the commit that comes next looks for three things in the log: the file of the
+head that the last check found, the head's own, and a version that is missing behind the head before
+a later one.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
-from tidegate_protocol.log.segment import BrokenLog, choose_segment, missing
+from tidegate_protocol.log.segment import BrokenLog
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused, TableQuarantined
-from tidegate_service.core.instance.log_checks import QUIET_MS
-from tidegate_service.core.log.catching_up.sight import Between, SeenBefore
-from tidegate_service.core.log.files.listing import listed
+from tidegate_service.core.log.catching_up.sight import SeenBefore
+from tidegate_service.core.log.catching_up.tail import Ends, EndsFound, Tail
 from tidegate_service.core.log.used_places import late_write
 from tidegate_service.core.maintenance.rebuilding import rebuild_from_copy
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import TableHead, TableState
-from tidegate_service.core.ports.store.storage import Log
-from tidegate_service.core.sharing import offload
 
-
-@dataclass(frozen=True, slots=True)
-class Tail:
-    """What is the SHA-256 of the head's file, None where it is gone, and which version is missing
-    behind it, if any?"""
-
-    head: int
-
-    def at(self, table: TableHead) -> "Tail":
-        return Tail(table.latest_version)
-
-    async def ask(self, log: Log, between: Between | None) -> tuple[str | None, int | None]:
-        content = await log.read(self.head)
-        if content is None:
-            return None, None
-        return await offload.sha256_of(content), await gap(log, self.head)
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """Which is the log's newest version?"""
-
-    def at(self, table: TableHead) -> "End":
-        return self
-
-    async def ask(self, log: Log, between: Between | None) -> int:
-        files = await listed(log, between=between)
-        return (await offload.run(len(files), choose_segment, files)).head
+WAY_OUT = (
+    "bring this table's own folder back, and release the table; or move away what this service has "
+    'put into the other table\'s log (commits with "tidegate" in their commitInfo, but for that '
+    "table's own, and .crc and .compacted.json files), forget this table, and register what is "
+    "there (docs/maintenance.md, a folder that was made anew)"
+)
 
 
 async def reload_if_truncated(context: Context, section: CommitSection, sight: SeenBefore) -> None:
@@ -66,35 +46,30 @@ async def reload_if_truncated(context: Context, section: CommitSection, sight: S
     head = section.table
     if head.state is TableState.QUARANTINED:
         return
-    quiet_ms = section.now_ms - head.latest_timestamp
-    # Other writers date their commits as they like: a date in the far future says nothing. Commits
-    # of this service are ahead of the clock where more than one is made in a millisecond. Where
-    # they are ahead by more than `QUIET_MS`, one check is enough for all that come as long after
-    # it.
-    spared = context.log_checks.spare(head, section.now_ms, database=section.database)
-    if abs(quiet_ms) < QUIET_MS or spared:
+    if context.log_checks.spare(head, section.now_ms, database=section.database):
         return
+    checked = context.log_checks.last(head, database=section.database)
+    tail = Tail.of(head, checked=checked)
     try:
-        sha256, first = await sight.see(section, Tail(head.latest_version))
+        found = sight.seen_of(section, tail)
+        if found is None or not found.goes_on:
+            found = await sight.see(section, tail)
     except BrokenLog as error:
         await _quarantined(section, f"the log cannot be read: {error}")
-    if sha256 is not None:
-        if await section.head_sha256() not in (None, sha256):
-            # As where the table was dropped and made again by others.
-            await _quarantined(
-                section,
-                f"version {head.latest_version} in the log is not the one that was committed",
-            )
-        if first is None:
-            context.log_checks.remember(head, sight.since_ms, database=section.database)
-            return
-    end = await _end(section, sight)
-    if isinstance(end, str):
-        await _quarantined(section, end)
-    if end == head.latest_version:
-        # The head has a checkpoint and no commit file, as in a table that was registered so.
-        return
-    sight.leave_for(partial(_reload, context, head, section.database))
+    other = await not_own(section, found.files)
+    if other is not None:
+        await _quarantined(section, other)
+    if not found.is_whole:
+        ends = await ends_of(section, sight, goes_on=found.goes_on)
+        if isinstance(ends, str):
+            await _quarantined(section, ends)
+        goes_on = found.goes_on and bool(ends.files)
+        # Where nothing is behind the head, it has a checkpoint and no commit file, as in a table
+        # that was registered so.
+        if not goes_on and ends.last != head.latest_version:
+            sight.leave_for(partial(_reload, context, head, section.database))
+    as_found = replace(head, latest_version=found.asked.head)
+    context.log_checks.remember(as_found, sight.since_ms, database=section.database)
 
 
 async def _reload(context: Context, head: TableHead, database: str) -> None:
@@ -108,11 +83,12 @@ async def _reload(context: Context, head: TableHead, database: str) -> None:
 
     async def made_anew() -> None:
         try:
-            await rebuild_from_copy(context, head, is_there)
+            await rebuild_from_copy(context, head, is_there, of_same_id=True)
         except Refused as error:
             reason = (
                 f"its log does not go on from version {head.latest_version} any more, and what is "
-                f"there instead cannot be taken in: {error.detail}"
+                f"there instead cannot be taken in: {error.detail}; where others have made another "
+                f"table in the folder, {WAY_OUT}"
             )
             async with context.index.commit_section(head.id, who=context.who) as section:
                 if is_there(section.table, section.database):
@@ -130,35 +106,46 @@ async def _reload(context: Context, head: TableHead, database: str) -> None:
         return
 
 
-async def gap(log: Log, head: int) -> int | None:
-    """The first version behind the head that is missing in the log, although the log has a later
-    version, or a complete checkpoint of the missing version or a later one; None where there is no
-    such version. Raises `BrokenLog` where too many files lie behind the head."""
-    files = await listed(log, behind=head)
-    for version in await offload.run(len(files), partial(missing, files, behind=head)):
-        # Others may have written it while the log was listed.
-        if await log.read(version) is None:
-            return version
-    return None
-
-
 async def _quarantined(section: CommitSection, reason: str) -> NoReturn:
     await section.quarantine(reason)
     await section.save()
     raise TableQuarantined(f"table {section.table.name}: {reason}")
 
 
-async def _end(section: CommitSection, sight: SeenBefore) -> int | str:
-    """The log's newest version, or why it cannot go on from what the index knows."""
+async def not_own(section: CommitSection, files: Mapping[int, str | None]) -> str | None:
+    """Why a table cannot go on whose log has other files of versions than were committed; None
+    where it has those. `files` has the SHA-256 of each that is there, by version."""
+    for version, sha256 in files.items():
+        is_known = section.table.first_version <= version <= section.table.latest_version
+        if sha256 is None or not is_known:
+            continue
+        if (await section.kept(version))[0] not in (None, sha256):
+            return (
+                f"version {version} in the log is not the one that was committed; where others "
+                f"have made another table in the folder, {WAY_OUT}"
+            )
+    return None
+
+
+async def ends_of(section: CommitSection, sight: SeenBefore, *, goes_on: bool) -> EndsFound | str:
+    """Which versions the log begins and ends with, or why it cannot go on from what the index
+    knows. With `goes_on`, the head is known to be in the log, and others may have committed since.
+    Raises `Behind`."""
     head = section.table.latest_version
     try:
-        end = await sight.see(section, End())
+        found = sight.seen_of(section, Ends(head)) if goes_on else None
+        if found is None or not found.files:
+            found = await sight.see(section, Ends(head))
     except BrokenLog as error:
         late = await late_write(section, sight)
-        return late or f"the log cannot be read any more from version {head} on: {error}"
-    if end < head:
-        return (
-            f"the log ends at version {end}, and version {head} was committed: the rest of it is "
-            "lost"
+        return late or (
+            f"the log cannot be read any more from version {head} on: {error}; where others have "
+            f"made another table in the folder, {WAY_OUT}"
         )
-    return end
+    if found.last < head and not goes_on:
+        return (
+            f"the log ends at version {found.last}, and version {head} was committed: the rest of "
+            "the log is lost, and its files have to be put back; where others have made another "
+            f"table in the folder, {WAY_OUT}"
+        )
+    return await not_own(section, found.files) or found

@@ -90,11 +90,9 @@ class CommitSection(ForgottenHere, Protocol):
     async def stored_content(self, version: int) -> bytes | LogFile | None:
         """The bytes that the index keeps of a version, published or not."""
 
-    async def head_sha256(self) -> str | None:
-        """Of the latest version's bytes; None where only its checkpoint was there to be read."""
-
     async def kept(self, version: int) -> tuple[str | None, int]:
-        """The SHA-256 of a version's bytes, None as above, and how many the index keeps of them."""
+        """The SHA-256 of a version's bytes, None where only its checkpoint was there to be read,
+        and how many of the bytes the index keeps. The index has the version."""
 
     async def answered(self) -> tuple[int, int]:
         """The newest version that this service wrote itself, and its timestamp; those of the oldest

@@ -5,7 +5,7 @@ cleaned up has no version 0.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate_protocol.log.actions import Action, CommitInfo, Metadata
 from tidegate_protocol.log.content import LogFile
@@ -80,6 +80,12 @@ async def _catalog_managed(
     return ready
 
 
+def _checked(context: Context, section: CommitSection) -> None:
+    # Nothing was there but version 0, so the log was as it is checked for before version 0.
+    before = replace(section.table, latest_version=-1)
+    context.log_checks.remember(before, section.now_ms, database=section.database)
+
+
 def _remember(context: Context, section: CommitSection) -> None:
     # Nothing was there, so nothing can be behind it.
     table, database, now_s = section.table, section.database, context.monotonic_s()
@@ -102,5 +108,5 @@ async def _in_use(section: CommitSection) -> TableExists:
     )
 
 
-_PLAIN = FirstVersions(_plain, lambda context, section: None)
+_PLAIN = FirstVersions(_plain, _checked)
 _CATALOG_MANAGED = FirstVersions(_catalog_managed, _remember)

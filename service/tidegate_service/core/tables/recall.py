@@ -136,7 +136,7 @@ async def _check_whole(
                 code=Code.BROKEN_LOG,
                 hint="move it away, with whatever lies behind it",
             )
-    sha256 = await section.head_sha256()
+    sha256, _ = await section.kept(table.latest_version)
     if (
         table.latest_version == old.latest_version
         and None not in (sha256, old.content_sha256)

@@ -112,10 +112,6 @@ class PostgresCommitSection:
         async with self._unit.statements() as connection:
             return await content_of(connection, self._unit.limits, self._id, version)
 
-    async def head_sha256(self) -> str | None:
-        async with self._unit.statements() as connection:
-            return await reads.content_sha256(connection, self._id, self.table.latest_version)
-
     async def kept(self, version: int) -> tuple[str | None, int]:
         async with self._unit.statements() as connection:
             return await reads.kept(connection, self._id, version)

@@ -173,14 +173,6 @@ async def history(
         return [commit_record(row) async for row in rows]
 
 
-async def content_sha256(connection: AsyncConnection, table_id: UUID, version: int) -> str | None:
-    query = select(commits.c.content_sha256).where(
-        commits.c.table_id == table_id, commits.c.version == version
-    )
-    found: str | None = (await connection.execute(query)).scalar_one()
-    return found
-
-
 async def kept(connection: AsyncConnection, table_id: UUID, version: int) -> tuple[str | None, int]:
     size = func.coalesce(func.octet_length(commits.c.content), 0)
     query = select(commits.c.content_sha256, size).where(

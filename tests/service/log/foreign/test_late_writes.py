@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
-from tests.service.log.test_used_places import ROWS, left_alone, made_again
+from tests.service.log.test_used_places import ROWS, made_again
 from tests.service.world import World
 from tidegate_protocol.log.content import LogFile
 from tidegate_service.core.commit.propose import propose
@@ -79,14 +79,14 @@ async def test_a_place_that_many_tables_were_at_is_asked_for_a_few_versions(
 ):
     table = await made_again(world, faults, old_head=1)
     forgotten_before(database_url, table, range(100, 300))
-    left_alone(database_url)
+    world.checked_long_ago()
     reads: list[int] = []
     read = told(world, reads.append).context
     landed = await propose(read, table.id, proposal(add("x=1/a")))
     assert (landed.record.version, reads) == (1, [0])
     # By somebody who is none of the last few tables.
     world.log_file(table, 3).write_bytes(world.log_file(table, 0).read_bytes())
-    left_alone(database_url)
+    world.checked_long_ago()
     with pytest.raises(TableQuarantined, match="version 2 is missing"):
         await propose(replace(read, log_checks=LogChecks()), table.id, proposal(add("x=1/a")))
     behind = [version for version in reads if version > 2]
@@ -113,11 +113,11 @@ def cleaning(world, faults):
     return made
 
 
-async def test_what_a_clean_up_has_left_is_no_late_write(world, cleaning, database_url):
+async def test_what_a_clean_up_has_left_is_no_late_write(world, cleaning):
     table, _ = await cleaning()
     for version in range(1, 5):
         world.log_file(table, version).unlink()
-    left_alone(database_url)
+    world.checked_long_ago()
     landed = await propose(world.context, table.id, proposal(add("x=1/new")))
     assert landed.record.version == 7
     assert DeltaTable(table.location).version() == 7

@@ -256,7 +256,8 @@ async def test_a_release_that_breaks_off_keeps_what_it_read_and_the_quarantine(w
     written_past(world, table, FAR - 2, FAR - 2)
     store.reads = []
     assert (await release_table(world.context, table.id)).latest_version == FAR
-    assert min(store.reads) == FAR - 3
+    # The first version is compared, and nothing is read again of what was saved.
+    assert sorted(set(store.reads))[:2] == [0, FAR - 3]
 
 
 async def test_a_catalog_managed_table_is_released_without_the_lock(world, store, database_url):

@@ -139,16 +139,16 @@ class TestRebuilds:
 class TestReloads:
     """A commit finds that others cleaned the log up past the index."""
 
-    async def test_of_two_commits_at_once_one_index_is_made(self, world, database_url):
-        table, _ = await left_behind(world, database_url)
+    async def test_of_two_commits_at_once_one_index_is_made(self, world):
+        table, _ = await left_behind(world)
         landed = await asyncio.gather(
             *(propose(world.context, table.id, proposal(add(f"x=1/{n}"))) for n in range(3))
         )
         assert sorted(one.record.version for one in landed) == [4, 5, 6]
         assert (await get_table(world.context, table.id)).epoch == table.epoch + 1
 
-    async def test_another_instance_makes_it_meanwhile(self, world, store, database_url):
-        table, _ = await left_behind(world, database_url)
+    async def test_another_instance_makes_it_meanwhile(self, world, store):
+        table, _ = await left_behind(world)
         other = make_world(
             world.context.index, world.context.storage, world.context.locations.warehouse
         )
@@ -163,9 +163,9 @@ class TestReloads:
         assert (await get_table(world.context, table.id)).epoch == table.epoch + 1
         assert (await verify_table(world.context, table.id)).differences == ()
 
-    async def test_it_takes_longer_than_a_request_may(self, world, store, database_url):
+    async def test_it_takes_longer_than_a_request_may(self, world, store):
         """The copying goes on, and the next request finds the index made."""
-        table, _ = await left_behind(world, database_url)
+        table, _ = await left_behind(world)
         goes_on = asyncio.Event()
         while_copied(store, goes_on.wait, version=3)
         hasty = replace(world.context, commit_deadline_s=0.2)

@@ -4,7 +4,6 @@ import pytest
 
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
-from tests.service.catalog_managed.restoring import quiet
 from tests.service.commit.far_ahead import written_past
 from tests.service.maintenance.pictures import checkpointed
 from tidegate_service.core.commit.propose import propose
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.anyio
 END = 9
 
 
-async def with_checkpoints(world, database_url, *versions, damaged):
+async def with_checkpoints(world, *versions, damaged):
     """A table of one version of ours, behind which others wrote, and cleaned the log up to the
     first of these checkpoints."""
     table = await world.create()
@@ -33,7 +32,7 @@ async def with_checkpoints(world, database_url, *versions, damaged):
         damage(world, table, version)
     for version in range(versions[0]):
         world.log_file(table, version).unlink()
-    quiet(database_url, table)
+    world.checked_long_ago()
     return table
 
 
@@ -84,8 +83,8 @@ CALLS = pytest.mark.parametrize("call", [reload, rebuild, register])
 
 @CALLS
 @pytest.mark.parametrize("further", DAMAGES.values(), ids=DAMAGES)
-async def test_the_next_one_is_read(world, database_url, call, further):
-    table = await with_checkpoints(world, database_url, 2, 4, 6, damaged=())
+async def test_the_next_one_is_read(world, call, further):
+    table = await with_checkpoints(world, 2, 4, 6, damaged=())
     damage(world, table, 2, further)
     await call(world, table)
     landed = await propose(world.context, table.name, mine("more"))
@@ -98,7 +97,7 @@ async def test_the_next_one_is_read(world, database_url, call, further):
     assert (again.record.version, again.replayed) == (1, True)
 
 
-async def test_ids_before_it_are_kept(world, database_url):
+async def test_ids_before_it_are_kept(world):
     """A new index knows them from nowhere else."""
     table = await world.create()
     for name in "abcdef":
@@ -118,7 +117,7 @@ async def test_ids_before_it_are_kept(world, database_url):
 
 
 @CALLS
-async def test_not_more_than_three(world, database_url, call, monkeypatch):
+async def test_not_more_than_three(world, call, monkeypatch):
     copies, copy = [], CopiedLog.copy
 
     async def copied(log, *, through):
@@ -126,24 +125,24 @@ async def test_not_more_than_three(world, database_url, call, monkeypatch):
         await copy(log, through=through)
 
     monkeypatch.setattr(CopiedLog, "copy", copied)
-    table = await with_checkpoints(world, database_url, 2, 3, 4, 6, damaged=(2, 3, 4))
+    table = await with_checkpoints(world, 2, 3, 4, 6, damaged=(2, 3, 4))
     with pytest.raises((Refused, TableQuarantined), match=r"gone\.parquet' is missing"):
         await call(world, table)
     assert copies == ([] if call is register else [0, 3, 4])
 
 
 @CALLS
-async def test_a_newest_one_that_is_damaged_is_refused(world, database_url, call):
+async def test_a_newest_one_that_is_damaged_is_refused(world, call):
     """Other readers begin there."""
-    table = await with_checkpoints(world, database_url, 2, 4, damaged=(4,))
+    table = await with_checkpoints(world, 2, 4, damaged=(4,))
     with pytest.raises((Refused, TableQuarantined), match=r"gone\.parquet' is missing"):
         await call(world, table)
 
 
 async def test_checkpoints_that_a_clean_up_takes_meanwhile_are_not_damaged(
-    world, store, database_url, monkeypatch
+    world, store, monkeypatch
 ):
-    table = await with_checkpoints(world, database_url, 2, 3, 4, 8, damaged=())
+    table = await with_checkpoints(world, 2, 3, 4, 8, damaged=())
     copy, looks = CopiedLog.copy, []
 
     async def listing():

@@ -2,14 +2,15 @@
 
 import asyncio
 from dataclasses import replace
+from itertools import count
 
 import pytest
 
-from tests.service.catalog_managed.restoring import body, commit, publish, quiet
+from tests.service.catalog_managed.restoring import body, commit, publish
 from tests.service.commit.far_ahead import Lock, written_past
 from tests.service.log.test_hidden_log import left_behind
 from tests.service.maintenance.pictures import checkpointed
-from tests.service.world import World
+from tests.service.world import World, make_world
 from tidegate_service.core.commit.group import run_group
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
@@ -67,7 +68,7 @@ async def again_aborted(context, table):
 async def test_of_a_plain_table_that_was_left_alone(world, store, database_url, asks):
     table = await world.create()
     await commit(world, table, "a")
-    quiet(database_url, table)
+    world.checked_long_ago()
     slow = SlowOnce(store, database_url, table)
     await asks(world.context, table)
     # Its head's file, and what is behind it.
@@ -79,7 +80,7 @@ async def test_of_a_plain_table_that_was_left_alone(world, store, database_url, 
 async def test_of_a_plain_table_whose_log_was_cleaned_up_past_its_index(
     world, store, database_url, asks
 ):
-    table, _ = await left_behind(world, database_url)
+    table, _ = await left_behind(world)
     slow = SlowOnce(store, database_url, table)
     await asks(world.context, table)
     # The head, the log's names, and the whole log.
@@ -182,3 +183,24 @@ async def test_of_a_plain_table_whose_quarantine_ends(world, store, database_url
     slow = SlowOnce(store, database_url, table)
     assert (await release_table(world.context, table.id)).latest_version == 2
     assert slow.lock.held == []
+
+
+async def test_a_check_is_good_although_another_instance_commits_meanwhile(
+    world, store, other_index, tmp_path
+):
+    """Steadily, so that the row is never where it was when the store was asked."""
+    table = await world.create()
+    await commit(world, table, "first")
+    other = make_world(other_index, store, tmp_path.as_uri())
+    names, asked = count(), []
+
+    async def overtaken(version):
+        if version == 0:
+            asked.append(version)
+            await commit(other, table, f"theirs-{next(names)}")
+
+    await commit(other, table, "other")
+    world.checked_long_ago()
+    store.reading = overtaken
+    landed = await propose(world.context, table.id, body("ours"))
+    assert (landed.record.version, asked) == (4, [0])

@@ -84,8 +84,10 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What the store said, when it was asked after `since_ms`; good until `until_ms`."""
+    """What the store said, when it was asked after `since_ms`, with the row where it was then; good
+    until `until_ms`."""
 
+    place: _Place
     since_ms: int
     until_ms: int
     answer: object
@@ -95,7 +97,6 @@ class SeenBefore:
     """What one request has seen of one table's log."""
 
     def __init__(self) -> None:
-        self._place: _Place | None = None
         self._seen: dict[Question[object], _Answer] = {}
         self._wanted: list[Question[object]] = []
         self._times_asked = 0
@@ -125,18 +126,33 @@ class SeenBefore:
     def without_end(self) -> "SeenBefore":
         """What was seen, for a request that came after the log was read to its end."""
         twin = SeenBefore()
-        twin._place, twin._seen = self._place, dict(self._seen)
+        twin._seen = dict(self._seen)
         return twin
 
     async def see(self, section: CommitSection, question: Question[T]) -> T:
-        if self._place == _Place.of(section.table, section.database) and question in self._seen:
-            seen = self._seen[question]
-            if section.now_ms < seen.until_ms:
-                if isinstance(seen.answer, Exception):
-                    raise seen.answer
-                return cast(T, seen.answer)
+        seen = self._seen.get(question)
+        place = _Place.of(section.table, section.database)
+        if seen is not None and seen.place == place and section.now_ms < seen.until_ms:
+            if isinstance(seen.answer, Exception):
+                raise seen.answer
+            return cast(T, seen.answer)
         self._wanted.append(question)
         raise Behind
+
+    def seen_of(self, section: CommitSection, question: Question[T]) -> T | None:
+        """What was answered to such a question last, if the row was where it is or has only gone on
+        since. On a busy table it never is where it was. Raises nothing that was answered."""
+        now = _Place.of(section.table, section.database)
+        for asked, seen in reversed(self._seen.items()):
+            if (
+                type(asked) is type(question)
+                and section.now_ms < seen.until_ms
+                and (seen.place.database, seen.place.epoch) == (now.database, now.epoch)
+                and seen.place.version <= now.version
+                and not isinstance(seen.answer, Exception)
+            ):
+                return cast(T, seen.answer)
+        return None
 
     def leave_for(self, remedy: Remedy) -> NoReturn:
         """Leave the section for work that takes too long to be done while it holds the row, such as
@@ -172,11 +188,13 @@ class SeenBefore:
     ) -> None:
         """The store was asked after `glance` was taken, and answered within so many seconds."""
         place = _Place.of(glance.table, glance.database)
-        if place != self._place:
-            self._place = place
-            self._seen.clear()
         until_ms = glance.now_ms + round(1000 * within_s) + GOOD_FOR_MS
-        self._seen[question] = _Answer(glance.now_ms, until_ms, answer)
+        self._seen = {
+            other: seen
+            for other, seen in self._seen.items()
+            if seen.place == place or type(other) is not type(question)
+        }
+        self._seen[question] = _Answer(place, glance.now_ms, until_ms, answer)
 
     def ends(self, table: TableHead, database: str) -> None:
         """A plain table's log was read into the index to its end, which was seen at this head."""
