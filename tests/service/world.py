@@ -13,7 +13,6 @@ from tidegate_service.core.access.locations import LocationPolicy
 from tidegate_service.core.commit.group import run_group
 from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.context import Context
-from tidegate_service.core.instance.log_checks import QUIET_MS
 from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.ports.index import Index
 from tidegate_service.core.ports.records import TableRecord
@@ -56,9 +55,9 @@ class World:
 
     def checked_long_ago(self) -> None:
         """The instance's checks of plain tables' logs are as old as they may be."""
-        checks = self.context.log_checks._made
-        for table_id, check in checks.items():
-            checks[table_id] = replace(check, at_ms=check.at_ms - QUIET_MS)
+        checks = self.context.log_checks
+        for table_id, check in checks._made.items():
+            checks._made[table_id] = replace(check, at_ms=check.at_ms - checks.quiet_ms)
 
     def log_folder(self, table: TableRecord) -> Path:
         return Path(table.location.removeprefix("file://")) / "_delta_log"

@@ -29,9 +29,9 @@ from tidegate_service.core.ports.records import TableHead, TableState
 
 WAY_OUT = (
     "bring this table's own folder back, and release the table; or move away what this service has "
-    'put into the other table\'s log (commits with "tidegate" in their commitInfo, but for that '
-    "table's own, and .crc and .compacted.json files), forget this table, and register what is "
-    "there (docs/maintenance.md, a folder that was made anew)"
+    'put into the other table\'s log: commits with "tidegate" in their commitInfo (unless that '
+    "table had such before), and all .crc and .compacted.json files; then forget this table, and "
+    "register what is there (docs/maintenance.md, a folder that was made anew)"
 )
 
 

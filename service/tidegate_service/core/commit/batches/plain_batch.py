@@ -132,7 +132,7 @@ class PlainBatch(TableBatch):
         async with around(context.faults, Step.O3_PROBE):
             if self.buffered and reads_ahead(section, proposal):
                 raise FilesFirst
-            # Once a section is enough: a check is good for longer than a section lasts.
+            # Once a section is enough: the next section checks the log again where that is due.
             if not self._is_checked_further:
                 await reload_if_truncated(context, section, self.sight)
                 self._is_checked_further = True
