@@ -38,13 +38,15 @@ def schema(*, columns: int, nullable: bool) -> dict[str, object]:
 async def test_paths_of_many_escapes(world):
     """A commit that this instance made is indexed by the first that has to be compared with it."""
     table = await world.create()
-    removes = [remove(f"x=1/{number}{ESCAPES}") for number in range(6_000)]
+    paths = [f"x=1/{number}{ESCAPES}" for number in range(6_000)]
+    adds = [add(path) for path in ("x=1/a", *paths)]
+    await propose(world.context, table.id, proposal(*adds, size=6_000 * 1_000))
     async with gaps() as found:
-        body = proposal(*removes, read_version=0, size=6_000 * 1_000)
+        body = proposal(*map(remove, paths), read_version=1, size=6_000 * 1_000)
         await propose(world.context, table.id, body)
         reads = frozenset({"x=1/a"})
-        mine = proposal(remove("x=1/a"), files=reads, read_version=0)
-        assert (await propose(world.context, table.id, mine)).record.version == 2
+        mine = proposal(remove("x=1/a"), files=reads, read_version=1)
+        assert (await propose(world.context, table.id, mine)).record.version == 3
     assert found.longest_s < SHORT_S
 
 
