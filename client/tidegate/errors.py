@@ -240,7 +240,7 @@ class VersionNotFound(NotFound):
 
 
 class TransactionNotFound(NotFound):
-    """The service knows no such transaction id. It may land yet, or lie unread in the log."""
+    """The service knows no such transaction id. It may land yet."""
 
 
 class TransactionAborted(TidegateError):

@@ -165,7 +165,7 @@ class TableHandle:
 
     def transaction_status(self, transaction_id: str) -> TransactionStatus:
         """What has become of a transaction id. Raises `TransactionNotFound`, which does not rule
-        out that a copy of it is on its way, or that it landed and was not read from the log yet."""
+        out that a copy of it is on its way."""
         path = f"/transactions/{segment(transaction_id)}"
         return self.connection.call(self._get(path), transaction_status)
 

@@ -30,6 +30,7 @@ from tidegate_service.core.commit.queue.commit_queue import CommitQueue
 from tidegate_service.core.commit.queue.limits import QueueLimits
 from tidegate_service.core.context import SCANS, Context, nobody_waits
 from tidegate_service.core.errors import ServiceError, with_cause
+from tidegate_service.core.instance.log_looks import LogLooks
 from tidegate_service.core.instance.own_logs import OwnLogs
 from tidegate_service.core.limits import CommitLimits
 from tidegate_service.core.observe.elapsed import elapsed_s
@@ -113,11 +114,8 @@ async def serve(
     among: Peers | None = None,
     limits: ServerLimits = USUAL,
 ) -> None:
-    """Serve on a bound socket until the server is told to stop.
-
-    `on_server` gets the server as soon as it can be stopped; `on_started` is called once it
-    listens. Raises `CannotStart`.
-    """
+    """Serve on a bound socket until the server is told to stop: `on_server` gets the server as soon
+    as it can be, `on_started` is called once it listens. Raises `CannotStart`."""
     async with open_service(settings, faults=faults, among=among, limits=limits) as service:
         bound = Connections(
             most_connections(settings.max_connections),
@@ -297,6 +295,7 @@ async def _composed(
         upkeep=world.upkeep,
         forgettings=world.forgettings,
         own_logs=own_logs,
+        log_looks=LogLooks(max_age_s=settings.max_read_age_seconds),
         limits=CommitLimits(table_hooks=frozenset(settings.table_hooks)),
     )
     gate = Gate(

@@ -105,6 +105,9 @@ class FaultyLog:
     async def read(self, version: int) -> bytes | None:
         return await self._log.read(version)
 
+    async def holds(self, version: int) -> bool:
+        return await self._log.holds(version)
+
     async def read_staged(self, name: str, *, most_bytes: int) -> bytes | LogFile | None:
         return await self._log.read_staged(name, most_bytes=most_bytes)
 

@@ -86,6 +86,7 @@ def serve(
     max_checkpoint_readers: Annotated[int | None, setting("max_checkpoint_readers")] = None,
     deadline_seconds: Annotated[float | None, setting("deadline_seconds")] = None,
     long_deadline_seconds: Annotated[float | None, setting("long_deadline_seconds")] = None,
+    max_read_age_seconds: Annotated[float | None, setting("max_read_age_seconds")] = None,
     publish_interval_seconds: Annotated[float | None, setting("publish_interval_seconds")] = None,
     max_unpublished_versions: Annotated[int | None, setting("max_unpublished_versions")] = None,
     upkeep_share: Annotated[float | None, setting("upkeep_share")] = None,

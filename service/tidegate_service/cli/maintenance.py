@@ -45,7 +45,7 @@ def _print(counts: dict[str, int], differences: list[dict[str, Any]]) -> None:
     if counts["cleaned_up"]:
         typer.echo(f"{counts['cleaned_up']} versions are gone from the log, under a checkpoint")
     if counts["not_ingested"]:
-        typer.echo(f"{counts['not_ingested']} foreign versions wait for the next commit")
+        typer.echo(f"{counts['not_ingested']} foreign versions wait for the next read")
     verdict = f"{len(differences)} differences" if differences else "no difference"
     typer.echo(f"{counts['versions']} versions compared: {verdict}")
 

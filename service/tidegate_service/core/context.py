@@ -11,6 +11,7 @@ from tidegate_service.core.instance.asked_checkpoints import AskedCheckpoints
 from tidegate_service.core.instance.copy_limits import CopyLimits
 from tidegate_service.core.instance.head_checks import HeadChecks
 from tidegate_service.core.instance.log_checks import LogChecks
+from tidegate_service.core.instance.log_looks import LogLooks
 from tidegate_service.core.instance.long_predicates import LongPredicates
 from tidegate_service.core.instance.own_logs import OwnLogs
 from tidegate_service.core.instance.pending_proposals import PendingProposals
@@ -64,8 +65,8 @@ REGISTERED = 2
 """Tables that are registered for one principal at a time, each of a log of any length; its others
 wait."""
 CATCHING_UP = 2
-"""Logs that are read on for conflict checks and aborts of one principal at a time. Each takes up to
-80 MiB."""
+"""Logs that are read on for conflict checks and aborts of one principal at a time, and as many for
+its reads. Each takes up to 80 MiB."""
 CHECKS = 2
 """Conflict checks of one principal that are worked on at a time: each takes as much of the event
 loop as a commit, and no group bounds them."""
@@ -136,6 +137,7 @@ class Context:
     tables: TableCache = field(default_factory=TableCache)
     recent: RecentTables = field(default_factory=RecentTables)
     log_checks: LogChecks = field(default_factory=LogChecks)
+    log_looks: LogLooks = field(default_factory=LogLooks)
     heads: HeadChecks = field(default_factory=HeadChecks)
     own_logs: OwnLogs = field(default_factory=OwnLogs)
     limits: CommitLimits = field(default_factory=CommitLimits)
@@ -161,6 +163,7 @@ class Context:
     releasing: OwnTurns = field(default_factory=lambda: OwnTurns(MAINTAINED))
     registering: OwnTurns = field(default_factory=lambda: OwnTurns(REGISTERED))
     catching_up: OwnTurns = field(default_factory=lambda: OwnTurns(CATCHING_UP))
+    reading_logs: OwnTurns = field(default_factory=lambda: OwnTurns(CATCHING_UP))
     checking: OwnTurns = field(default_factory=lambda: OwnTurns(CHECKS))
     aborting: OwnTurns = field(default_factory=lambda: OwnTurns(ABORTS))
     creating: OwnTurns = field(default_factory=lambda: OwnTurns(CREATIONS))

@@ -178,6 +178,14 @@ class Settings(BaseSettings):
         description="The same for a call that reads a whole log (register, rebuild) or lands a "
         "body of more than 16 MiB, in seconds.",
     )
+    max_read_age_seconds: float = Field(
+        0.0,
+        ge=0,
+        le=3600,
+        description="A read of a plain table may be answered by a look at its log that began less "
+        "than so many seconds before the request. 0: the look begins after the request. Each "
+        "instance looks for itself; commits do not go by it (docs/scans.md).",
+    )
     publish_interval_seconds: float = Field(
         1.0,
         gt=0,

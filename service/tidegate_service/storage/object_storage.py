@@ -96,6 +96,10 @@ class ObjectLog:
     async def read(self, version: int) -> bytes | LogFile | None:
         return await self._root.read(self._commit(version), self._read, self._share)
 
+    async def holds(self, version: int) -> bool:
+        path = self._commit(version)
+        return await self._root.read(path, self._read, self._share, most_bytes=0) is not None
+
     async def read_staged(self, name: str, *, most_bytes: int) -> bytes | LogFile | None:
         if staged_version(name) is None:
             raise ValueError(f"{excerpt(name)} is no staged commit's name")

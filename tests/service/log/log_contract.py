@@ -103,6 +103,7 @@ class LogContract:
             found = await reader.read(0)
             assert found is not None
             assert whole(found) == content
+            assert await reader.holds(0)
 
     @pytest.mark.parametrize("second", [b"first\n", b"second\n"], ids=["same", "other"])
     async def test_a_second_put_is_refused_and_changes_nothing(
@@ -118,9 +119,9 @@ class LogContract:
     async def test_a_version_that_is_not_there_is_none(self, storage: Storage, location):
         log = storage.log(location)
 
-        assert await log.read(0) is None
+        assert (await log.read(0), await log.holds(0)) == (None, False)
         await log.put_if_absent(0, b"zero\n")
-        assert await log.read(1) is None
+        assert (await log.read(1), await log.holds(1)) == (None, False)
 
     async def test_versions_stand_apart(self, storage: Storage, location):
         log = storage.log(location)

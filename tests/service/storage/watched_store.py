@@ -18,15 +18,17 @@ async def _nothing_more() -> None:
 
 
 class WatchedStorage:
-    """The real storage; `reading` is awaited before each read of a version and may raise in its
-    place, `listing` before a listing or a checkpoint is read. `reads` are the versions that were
-    asked for, `puts` those that were written."""
+    """The real storage; `reading` is awaited before each read of a version, or look for one, and
+    may raise in its place, `listing` before a listing or a checkpoint is read. `reads` are the
+    versions that were asked for, `looks` those that were looked for, `puts` those that were
+    written."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self.reading: Callable[[int], Awaitable[None]] = _nothing
         self.listing: Callable[[], Awaitable[None]] = _nothing_more
         self.reads: list[int] = []
+        self.looks: list[int] = []
         self.puts: list[int] = []
         self.under_way = 0
         self.most_under_way = 0
@@ -53,6 +55,11 @@ class _WatchedLog:
             return await self._log.read(version)
         finally:
             watched.under_way -= 1
+
+    async def holds(self, version: int) -> bool:
+        self._storage.looks.append(version)
+        await self._storage.reading(version)
+        return await self._log.holds(version)
 
     async def put_if_absent(self, version: int, content: Content) -> PutResult:
         self._storage.puts.append(version)

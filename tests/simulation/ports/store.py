@@ -217,6 +217,9 @@ class MemoryLog:
     async def read(self, version: int) -> bytes | None:
         return await self._read(commit_name(version))
 
+    async def holds(self, version: int) -> bool:
+        return await self.read(version) is not None
+
     async def read_staged(self, name: str, *, most_bytes: int) -> bytes | LogFile | None:
         found = await self._read(f"_staged_commits/{name}")
         if found is None or len(found) <= most_bytes:

@@ -316,7 +316,7 @@ class VerificationAnswer(Struct, frozen=True, kw_only=True):
         int, Meta(description="Versions whose files are gone from the log, under a checkpoint.")
     ]
     not_ingested: Annotated[
-        int, Meta(description="Foreign versions beyond the head that no commit has met yet.")
+        int, Meta(description="Foreign versions beyond the head, which the next read takes in.")
     ]
     differences: list[DifferenceAnswer]
 

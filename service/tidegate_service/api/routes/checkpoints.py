@@ -9,9 +9,10 @@ from tidegate_service.api.bodies.resources import read_checkpoint
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.describe.examples import CHECKPOINT
-from tidegate_service.api.http.request.requests import context_of, state_of
+from tidegate_service.api.http.request.requests import state_of
 from tidegate_service.api.routing.parameters import TableRef
 from tidegate_service.api.routing.policies import OnTable
+from tidegate_service.api.routing.reads import context_of_read
 from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.checkpoints import on_demand
@@ -37,7 +38,8 @@ async def checkpoint_table(request: Request, table: TableRef) -> Response:
     and goes on where the caller leaves."""
     version = await read_checkpoint(request)
     state_of(request).take_long()
-    found, written = await on_demand.checkpoint_table(context_of(request), table, version)
+    context = await context_of_read(request, table, through=version)
+    found, written = await on_demand.checkpoint_table(context, table, version)
     return answer(
         CheckpointAnswer(
             table=found.name,
@@ -69,7 +71,7 @@ async def generate_manifest(request: Request, table: TableRef) -> Response:
     goes on where the caller leaves, and where the table's manifests are also written after commits,
     those of a newer version come back."""
     state_of(request).take_long()
-    found, written = await generate_manifests(context_of(request), table)
+    found, written = await generate_manifests(await context_of_read(request, table), table)
     return answer(
         ManifestsAnswer(
             table=found.name,

@@ -33,10 +33,10 @@ from tidegate_service.api.http.request.requests import (
 )
 from tidegate_service.api.routing.parameters import Page, TableRef, Version
 from tidegate_service.api.routing.policies import OnTable
+from tidegate_service.api.routing.reads import context_of_read
 from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.commit import propose
-from tidegate_service.core.context import Context
 from tidegate_service.core.ports import outcomes
 from tidegate_service.core.tables import history
 from tidegate_service.core.tables.history import LargeContent
@@ -117,7 +117,7 @@ async def check_conflicts(request: Request, table: TableRef) -> Response:
     dependencies=[Depends(OnTable(Role.READER))],
     summary="List a table's versions",
     responses=doc.responses(
-        (200, HistoryAnswer, "One page, newest first."), codes=codes.READ_TABLE
+        (200, HistoryAnswer, "One page, newest first."), codes=codes.READ_LATEST
     ),
 )
 async def list_commits(
@@ -132,8 +132,9 @@ async def list_commits(
     limit: Page = 100,
 ) -> Response:
     """Who wrote which version, when, over what. Both ends are included."""
+    context = await context_of_read(request, table, through=to_version)
     record, commits = await history.history(
-        context_of(request), table, from_version=from_version, to_version=to_version, limit=limit
+        context, table, from_version=from_version, to_version=to_version, limit=limit
     )
     # A page is short where its commits are large.
     oldest = max(from_version or 0, record.first_version)
@@ -159,23 +160,23 @@ async def list_commits(
 )
 async def get_commit(request: Request, table: TableRef, version: Version) -> Response:
     """The commit exactly as it is, or will be, in the log: one action a line."""
-    context, state = context_of(request), state_of(request)
-    gate = gate_of(request)
+    state, gate = state_of(request), gate_of(request)
     # It may wait for the store, and has turns of its own.
     gate.end_read(state)
     gate.enter_scan(state)
     # It is read, or held, until it was sent, as what a scan has read is.
-    content = await while_connected(request.receive, _content(context, state, table, version))
+    content = await while_connected(request.receive, _content(request, state, table, version))
     if isinstance(content, bytes):
         return Response(content, media_type=NDJSON)
     return Streamed(content.pieces, media_type=NDJSON, length=content.size)
 
 
 async def _content(
-    context: Context, state: RequestState, table: str, version: int
+    request: Request, state: RequestState, table: str, version: int
 ) -> bytes | LargeContent:
     """The bytes, or the first of them, read in a turn, and what is held of them until the request
     ends in another."""
+    context = await context_of_read(request, table, through=version)
     principal = context.caller.principal.name
     await context.scans.take(principal)
     state.at_end.append(context.scans.end)

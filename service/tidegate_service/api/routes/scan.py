@@ -19,15 +19,14 @@ from tidegate_service.api.http.request.requests import (
     JSON,
     NDJSON,
     RequestState,
-    context_of,
     gate_of,
     state_of,
 )
 from tidegate_service.api.routing.parameters import TableRef
 from tidegate_service.api.routing.policies import OnTable
+from tidegate_service.api.routing.reads import context_of_read
 from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
-from tidegate_service.core.context import Context
 from tidegate_service.core.tables import scan
 
 Files = AsyncGenerator[Sequence[bytes], None]
@@ -58,11 +57,11 @@ async def scan_files(request: Request, table: TableRef) -> Response:
     with any other Accept it is one JSON object. An answer that breaks off (its chunked encoding
     is not ended) is not complete.
     """
-    state, context = state_of(request), context_of(request)
+    state = state_of(request)
     gate_of(request).enter_scan(state)
     wanted = await read_scan(request)
     kind = _kind(request)
-    finding = _found(context, table, wanted, state, kind)
+    finding = _found(request, table, wanted, state, kind)
     answer, files = await while_connected(request.receive, finding)
     return Streamed(answer(files), media_type=kind)
 
@@ -77,12 +76,13 @@ def _kind(request: Request) -> str:
 
 
 async def _found(
-    context: Context,
+    request: Request,
     table: str,
     wanted: scan.ScanRequest,
     state: RequestState,
     kind: str,
 ) -> tuple[Answer, Files]:
+    context = await context_of_read(request, table, through=wanted.version)
     principal = context.caller.principal.name
     await context.scans.take(principal)
     # What it has read is there until all of it was sent.

@@ -32,6 +32,7 @@ from tidegate_service.api.routing.parameters import (
     printable,
 )
 from tidegate_service.api.routing.policies import OnBody, OnTable, Somewhere, authorize
+from tidegate_service.api.routing.reads import context_of_read
 from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.names import FULL_NAME, MAX_NAME_LENGTH
 from tidegate_service.core.access.roles import Role
@@ -123,7 +124,8 @@ async def list_tables(
     ] = None,
     limit: Page = 100,
 ) -> Response:
-    """In name order. A table that is created meanwhile is on its page if that is still to come."""
+    """In name order. A table that is created meanwhile is on its page if that is still to come.
+    Plain tables are as the index has them: the head of one looks in its log, a list does not."""
     printable("query/prefix", prefix)
     printable("query/cursor", cursor or "")
     page = await lookup.list_tables(context_of(request), prefix=prefix, cursor=cursor, limit=limit)
@@ -169,11 +171,12 @@ async def get_default_location(
     operation_id="get_table",
     dependencies=[Depends(OnTable(Role.READER))],
     summary="Get a table's head",
-    responses=doc.responses((200, TableAnswer, "The table's head."), codes=codes.READ_TABLE),
+    responses=doc.responses((200, TableAnswer, "The table's head."), codes=codes.READ_LATEST),
 )
 async def get_table(request: Request, table: TableRef) -> Response:
     """Name, location, versions, protocol and metadata at the latest version."""
-    return answer(table_answer(await lookup.get_table(context_of(request), table)))
+    context = await context_of_read(request, table)
+    return answer(table_answer(await lookup.get_table(context, table)))
 
 
 @router.get(
@@ -200,7 +203,7 @@ async def get_upkeep(request: Request, table: TableRef) -> Response:
     dependencies=[Depends(OnTable(Role.READER))],
     summary="Get a metadata domain",
     responses=doc.responses(
-        (200, DomainAnswer, "Its configuration, None where there is none."), codes=codes.READ_TABLE
+        (200, DomainAnswer, "Its configuration, None where there is none."), codes=codes.READ_LATEST
     ),
 )
 async def get_domain(
@@ -219,7 +222,8 @@ async def get_domain(
     """What the domain's last `domainMetadata` action says, such as `delta.clustering`'s of the
     columns that the table is clustered by."""
     printable("path/domain", domain)
-    found = await lookup.domain(context_of(request), table, domain)
+    context = await context_of_read(request, table)
+    found = await lookup.domain(context, table, domain)
     return answer(
         DomainAnswer(domain=domain, configuration=None if found is None else found.configuration)
     )

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
+from tidegate_protocol.base.problems import Code
 from tidegate_service.api.answers.rendering import transaction_answer
 from tidegate_service.api.answers.types import AppTransactionAnswer, TransactionAnswer, answer
 from tidegate_service.api.describe import codes
@@ -18,10 +19,12 @@ from tidegate_service.api.routing.parameters import (
     printable,
 )
 from tidegate_service.api.routing.policies import OnTable
+from tidegate_service.api.routing.reads import context_of_read
 from tidegate_service.api.routing.route import Route
 from tidegate_service.core.access.roles import Role
 from tidegate_service.core.commit import transaction_ids
 from tidegate_service.core.commit.transaction_ids import TransactionState, TransactionStatus
+from tidegate_service.core.errors import NotFound
 
 router = APIRouter(prefix="/tables/{table}", tags=["transactions"], route_class=Route)
 
@@ -39,12 +42,19 @@ async def get_transaction(
     request: Request, table: TableRef, transaction_id: TransactionIdPath
 ) -> Response:
     """404 for an id that the index does not know: nobody has proposed it, or its proposal was
-    refused, or is on its way, or its commit lies in the log of a plain table and was not read yet.
-    So 404 never says that it did not land. Proposing it again tells, and `abort` ends the doubt.
+    refused, or is on its way, or its commit lies in the log of a quarantined table. So 404 never
+    says that it did not land. Proposing it again tells, and `abort` ends the doubt.
     `commit` is the receipt of what landed, for whoever is to do the same work again.
     """
     state_of(request).transaction_id = transaction_id
-    found = await transaction_ids.status(context_of(request), table, transaction_id)
+    try:
+        found = await transaction_ids.status(context_of(request), table, transaction_id)
+    except NotFound as error:
+        if error.code is not Code.TRANSACTION_NOT_FOUND:
+            raise
+        # Its commit may lie in the log of a plain table, unread.
+        context = await context_of_read(request, table, at_any_age=False)
+        found = await transaction_ids.status(context, table, transaction_id)
     return transaction_answer(found)
 
 
@@ -73,7 +83,7 @@ async def abort_transaction(
     dependencies=[Depends(OnTable(Role.READER))],
     summary="Get an application's latest transaction version",
     responses=doc.responses(
-        (200, AppTransactionAnswer, "Version -1 where there is none."), codes=codes.READ_TABLE
+        (200, AppTransactionAnswer, "Version -1 where there is none."), codes=codes.READ_LATEST
     ),
 )
 async def get_app_transaction(
@@ -91,7 +101,8 @@ async def get_app_transaction(
 ) -> Response:
     """What the application's last `txn` action says, for writers that must not write twice."""
     printable("path/app_id", app_id)
-    found = await transaction_ids.app_transaction(context_of(request), table, app_id)
+    context = await context_of_read(request, table)
+    found = await transaction_ids.app_transaction(context, table, app_id)
     return answer(
         AppTransactionAnswer(
             app_id=app_id,

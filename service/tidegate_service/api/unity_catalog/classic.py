@@ -9,6 +9,7 @@ from tidegate_protocol.base.problems import Code
 from tidegate_service.api.http.request.requests import context_of, state_of
 from tidegate_service.api.routing.parameters import printable
 from tidegate_service.api.routing.policies import OnBody, OnTable, Somewhere, authorize
+from tidegate_service.api.routing.reads import context_of_read
 from tidegate_service.api.routing.route import Route
 from tidegate_service.api.unity_catalog.answers import (
     answer,
@@ -130,8 +131,8 @@ async def list_tables(
     max_results: MostResults = 0,
     page_token: PageToken = None,
 ) -> Response:
-    """In name order: those that the caller may read. A page has fewer where their columns are
-    many."""
+    """In name order: those that the caller may read, with the columns that the index has, which
+    looks in no log for a list. A page has fewer where their columns are many."""
     for name, value in (("catalog_name", catalog_name), ("schema_name", schema_name)):
         printable(f"query/{name}", value)
     printable("query/page_token", page_token or "")
@@ -153,7 +154,7 @@ async def list_tables(
 )
 async def get_table(request: Request, table: ClassicTable) -> Response:
     """A table that is not catalog-managed is an external one."""
-    loaded = await load_table(context_of(request), table)
+    loaded = await load_table(await context_of_read(request, table), table)
     return await answer_of(partial(classic_table, loaded), loaded)
 
 

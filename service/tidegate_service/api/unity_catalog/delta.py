@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from tidegate_service.api.http.request.requests import context_of, gate_of, state_of
 from tidegate_service.api.routing.policies import OnBody, OnTable, Somewhere, authorize
+from tidegate_service.api.routing.reads import context_of_read
 from tidegate_service.api.routing.route import Route
 from tidegate_service.api.unity_catalog.answers import (
     CONFIG,
@@ -109,7 +110,7 @@ async def create_table(request: Request, catalog: CatalogPath, schema: SchemaPat
 async def load_table(request: Request, table: DeltaTable) -> Response:
     """Before it is answered, every version up to the answered one is published. A catalog-managed
     table whose log does not say its id is given it by a commit first."""
-    loaded = await load.load_table(context_of(request), table)
+    loaded = await load.load_table(await context_of_read(request, table), table)
     return await answer_of(partial(loaded_answer, loaded), loaded)
 
 

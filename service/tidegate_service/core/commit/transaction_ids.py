@@ -40,8 +40,7 @@ async def status(context: Context, ref: str, transaction_id: str) -> Transaction
     """What the index knows of the id.
 
     Raises `NotFound` (`transaction-not-found`) where the index knows nothing. A proposal may still
-    be on its way, or its commit may lie in a log that was not read yet: reading the log would take
-    the table's lock, which a reader's question is not worth.
+    be on its way, or its commit may lie in a log that was not read yet.
     """
     table = await get_head(context, ref)
     # Asked before the index: a commit that ends in between is found in the index then.

@@ -5,7 +5,7 @@
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from tidegate_service.core.ports.records import TableRecord
+from tidegate_service.core.ports.records import TableHead
 
 QUIET_MS = 10_000
 """How long after a check a log is taken to be as it was found, and commits need none. Whatever
@@ -32,7 +32,7 @@ class LogChecks:
         self._tables = tables
         self._made: OrderedDict[str, _Check] = OrderedDict()
 
-    def last(self, table: TableRecord, *, database: str) -> int | None:
+    def last(self, table: TableHead, *, database: str) -> int | None:
         """The head that the last check found, however long ago; None where nothing is known of it.
 
         The file of that version was there before all that was committed since. So a log that has
@@ -44,7 +44,7 @@ class LogChecks:
             return None
         return check.version if check.version <= table.latest_version else None
 
-    def spare(self, table: TableRecord, now_ms: int, *, database: str) -> bool:
+    def spare(self, table: TableHead, now_ms: int, *, database: str) -> bool:
         """Whether the head is one that came after a check, less than `quiet_ms` ago.
 
         A head that was itself checked is not spared: it says nothing of how old those are that
@@ -60,7 +60,7 @@ class LogChecks:
             and 0 <= now_ms - check.at_ms < self.quiet_ms
         )
 
-    def remember(self, table: TableRecord, at_ms: int, *, database: str) -> None:
+    def remember(self, table: TableHead, at_ms: int, *, database: str) -> None:
         """The head was found where it belongs."""
         self._made[table.id] = _Check(database, table.epoch, table.latest_version, at_ms)
         self._made.move_to_end(table.id)

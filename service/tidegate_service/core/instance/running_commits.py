@@ -7,6 +7,7 @@ end, and a stopping instance waits for the sections under way before it closes a
 import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from tidegate_service.core.errors import ShuttingDown
@@ -75,10 +76,11 @@ class RunningCommits:
         """As `run`, of the section that is made. Whoever asks for the same key while it runs waits
         for its end and has its result."""
         task = self._shared.get(key)
-        if task is None:
+        # One that has ended is not waited for, though its callbacks are still to come.
+        if task is None or task.done():
             self.enter(key)
             task = self._shared[key] = self.start(self._counted(key, make()), name=" ".join(key))
-            task.add_done_callback(lambda _: self._shared.pop(key))
+            task.add_done_callback(partial(self._end_shared, key))
         return cast(T, await asyncio.shield(task))
 
     def start(
@@ -111,6 +113,10 @@ class RunningCommits:
             return await section
         finally:
             self.leave(key)
+
+    def _end_shared(self, key: SectionKey, task: asyncio.Task[Any]) -> None:
+        if self._shared.get(key) is task:
+            del self._shared[key]
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)

@@ -70,8 +70,8 @@ class Difference:
 class Verification:
     """Versions `from_version .. through_version` were compared; `next_version` is where to go
     on, None at the end. `cleaned_up` of them are gone from the log, below a checkpoint.
-    `not_ingested` versions lie in the log beyond a plain table's head: the next commit reads them
-    in."""
+    `not_ingested` versions lie in the log beyond a plain table's head: the next read takes
+    them in."""
 
     table: TableHead
     from_version: int

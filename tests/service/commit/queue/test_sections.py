@@ -27,3 +27,25 @@ async def test_a_stopping_instance_starts_nothing_and_reports_what_did_not_end()
 
 async def _wait(event: asyncio.Event) -> None:
     await event.wait()
+
+
+async def test_a_shared_section_that_has_ended_answers_nobody_who_comes_then():
+    """Its callbacks come one pass of the loop after its end."""
+    running, ends, made = RunningCommits(), asyncio.Event(), []
+
+    async def section():
+        made.append(len(made))
+        await ends.wait()
+        return made[-1]
+
+    async def later():
+        await ends.wait()
+        return await running.run_once(("shared", "key"), section)
+
+    first = asyncio.create_task(running.run_once(("shared", "key"), section))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    second = asyncio.create_task(later())
+    await asyncio.sleep(0)
+    ends.set()
+    assert (await first, await second) == (0, 1)

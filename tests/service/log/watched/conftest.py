@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.service.log.watched.reading import read
 from tests.service.storage.watched_store import WatchedStorage
 from tests.service.world import World, make_world
+from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.index.commit_index import PostgresIndex
 from tidegate_service.storage import ObjectStorage
 
@@ -24,3 +26,12 @@ def watched(index: PostgresIndex, store: WatchedStorage, tmp_path: Path) -> Worl
 @pytest.fixture
 def world(watched: World) -> World:
     return watched
+
+
+@pytest.fixture
+async def table(world: World, store: WatchedStorage) -> TableRecord:
+    """A table that was read before, so that its log need not be checked."""
+    table = await world.create()
+    await read(world.context, table)
+    store.looks.clear()
+    return table

@@ -29,6 +29,7 @@ from tidegate_service.core.log.catching_up.versions import contents
 from tidegate_service.core.ports.records import TableHead, TableState
 from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
+from tidegate_service.core.sharing.turns import OwnTurns
 
 CHECK_S = 1.0
 """The store has at least so long to answer a question."""
@@ -39,13 +40,17 @@ T = TypeVar("T")
 
 
 async def with_log_read(
-    context: Context, table_id: str, section: Callable[[SeenBefore], Awaitable[T]]
+    context: Context,
+    table_id: str,
+    section: Callable[[SeenBefore], Awaitable[T]],
+    turns: OwnTurns | None = None,
 ) -> T:
     """The result of a use case's section. The section is begun again, after reading on, whenever
     it raises `Behind`.
 
-    A principal has its turns at reading on. Also raises `IndexUnavailable` where there is still
-    more to read after half a request's time, what was waited for turns included.
+    A principal has its `turns` at reading on, else `Context.catching_up`. Also raises
+    `IndexUnavailable` where there is still more to read after half a request's time, what was
+    waited for turns included.
     """
     until = context.monotonic_s() + context.commit_deadline_s / 2
     sight = SeenBefore()
@@ -53,12 +58,12 @@ async def with_log_read(
         try:
             return await section(sight)
         except Behind:
-            async with _turn(context, until=until):
+            async with _turn(context, turns or context.catching_up, until=until):
                 await read_on(context, table_id, sight, until=until)
 
 
 @asynccontextmanager
-async def _turn(context: Context, *, until: float) -> AsyncIterator[None]:
+async def _turn(context: Context, turns: OwnTurns, *, until: float) -> AsyncIterator[None]:
     """The principal's turn at reading on for work that is no commit. Commits have no turns: how
     many read on is bounded by the number of groups, and none waits for another table's store."""
     if context.who is None:
@@ -66,13 +71,16 @@ async def _turn(context: Context, *, until: float) -> AsyncIterator[None]:
         return
     try:
         async with asyncio.timeout(max(0.0, until - context.monotonic_s())):
-            await context.catching_up.take(context.who)
+            await turns.take(context.who)
     except TimeoutError:
-        raise _too_long() from None
+        raise IndexUnavailable(
+            "other requests of this principal have read logs for so long that this one's turn did "
+            "not come; ask again"
+        ) from None
     try:
         yield
     finally:
-        context.catching_up.end(context.who)
+        turns.end(context.who)
 
 
 async def read_on(
@@ -150,13 +158,16 @@ async def catch_up(
                 async for portion, is_last in portions:
                     end = head.latest_version + len(portion)
                     epoch, head = head.epoch, await _saved(context, head, portion)
-                    if (head.epoch, head.latest_version, head.state) != (epoch, end, state):
-                        # Another request wrote meanwhile: what was read ahead may not follow.
+                    if (head.epoch, head.state) != (epoch, state) or head.latest_version < end:
                         break
                     if is_last:
+                        # Whatever others have committed meanwhile lies behind that end.
                         if sight is not None:
                             sight.ends(head, glance.database)
                         return True
+                    if head.latest_version > end:
+                        # Another request wrote meanwhile: what was read ahead may not follow.
+                        break
                     if context.monotonic_s() >= until:
                         return False
             if context.monotonic_s() >= until:

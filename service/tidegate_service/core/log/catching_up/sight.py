@@ -200,10 +200,10 @@ class SeenBefore:
         """A plain table's log was read into the index to its end, which was seen at this head."""
         self._end = _Place.of(table, database)
 
-    def has_end(self, section: CommitSection) -> bool:
+    def has_end(self, at: CommitSection | Glance) -> bool:
         """Whether a plain table's log was read in to the end that it had when the request came, or
         later. Versions that were committed since lie behind that end."""
-        now, end = _Place.of(section.table, section.database), self._end
+        now, end = _Place.of(at.table, at.database), self._end
         return (
             end is not None
             and (end.database, end.epoch) == (now.database, now.epoch)

@@ -48,6 +48,10 @@ class LogReader(Protocol):
 class Log(LogReader, Protocol):
     """One table's `_delta_log` folder. Nothing here overwrites or deletes."""
 
+    async def holds(self, version: int) -> bool:
+        """Whether `<version>.json` is there, by one request that fetches nothing of it."""
+        ...
+
     async def put_if_absent(self, version: int, content: Content) -> PutResult:
         """Write `<version>.json`, durably, unless it exists; tried exactly once.
 
