@@ -175,12 +175,20 @@ def test_much_that_comes_before_an_answer_is_dropped(start_service):
     """The connection ends with the answer, and whoever sent it sends it again."""
     service = start_service()
     path, content = large_version(service)
-    with connected(service.url) as connection:
-        connection.sendall(asking(path))
-        received = connection.recv(1)
-        connection.sendall(HEALTH * (2 * EARLY_BYTES // len(HEALTH)))
-        received += everything(connection)
-    assert received.endswith(b"\r\n\r\n" + content)
+
+    def is_dropped() -> bool:
+        with connected(service.url) as connection:
+            connection.sendall(asking(path))
+            received = connection.recv(1)
+            connection.sendall(HEALTH * (2 * EARLY_BYTES // len(HEALTH)))
+            received += everything(connection)
+        _, _, rest = received.partition(b"\r\n\r\n")
+        assert rest.startswith(content)
+        return rest == content
+
+    # Of what is not much, or comes after the answer, all is answered. How much of it the service
+    # reads at once, and when, is the machine's choice.
+    assert any(is_dropped() for _ in range(10))
 
 
 def test_a_refusal_stays_behind_an_answer_without_a_body(start_service):
