@@ -114,8 +114,8 @@ async def serve(
     among: Peers | None = None,
     limits: ServerLimits = USUAL,
 ) -> None:
-    """Serve on a bound socket until the server is told to stop: `on_server` gets the server as soon
-    as it can be, `on_started` is called once it listens. Raises `CannotStart`."""
+    """Serve on a bound socket until the server is told to stop. `on_server` gets the server as soon
+    as it can be stopped; `on_started` is called once it listens. Raises `CannotStart`."""
     async with open_service(settings, faults=faults, among=among, limits=limits) as service:
         bound = Connections(
             most_connections(settings.max_connections),

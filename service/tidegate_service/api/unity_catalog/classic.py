@@ -131,8 +131,9 @@ async def list_tables(
     max_results: MostResults = 0,
     page_token: PageToken = None,
 ) -> Response:
-    """In name order: those that the caller may read, with the columns that the index has, which
-    looks in no log for a list. A page has fewer where their columns are many."""
+    """In name order: those that the caller may read. A page has fewer where their columns are
+    many. Plain tables are as the index has them: the page of one looks in its log, a list does
+    not."""
     for name, value in (("catalog_name", catalog_name), ("schema_name", schema_name)):
         printable(f"query/{name}", value)
     printable("query/page_token", page_token or "")

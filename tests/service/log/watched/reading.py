@@ -14,6 +14,14 @@ async def read(context, table, **through):
     return (await get_head(context, table.id)).latest_version
 
 
+async def waiting(context, table, readers):
+    """Once so many wait for a look at the table's log, the one that looks included."""
+    looks = context.log_looks._of[(context.who, table.id)]
+    async with asyncio.timeout(30):
+        while looks.waiting < readers:
+            await asyncio.sleep(0)
+
+
 class Held:
     """Holds up what asks the store, until it may be asked."""
 

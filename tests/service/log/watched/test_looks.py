@@ -8,7 +8,7 @@ import pytest
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
 from tests.service.commit.far_ahead import FAR, written_past
-from tests.service.log.watched.reading import Held, read
+from tests.service.log.watched.reading import Held, read, waiting
 from tests.service.storage.watched_store import WatchedStorage
 from tidegate_service.core.access.roles import Caller, Principal
 from tidegate_service.core.commit.propose import propose
@@ -52,7 +52,7 @@ async def test_those_that_come_while_it_is_asked_share_the_next_request(world, s
     first = asyncio.create_task(read(world.context, table))
     await held.asked.wait()
     others = [asyncio.create_task(read(world.context, table)) for _ in range(8)]
-    await asyncio.sleep(0.05)
+    await waiting(world.context, table, 9)
     written_past(world, table, 1, 1)
     held.may.set()
     # The first one's request was sent before the version was there, or after.
@@ -95,7 +95,7 @@ async def test_who_waits_for_one_that_leaves_asks_for_itself(world, store, table
     first = asyncio.create_task(read(world.context, table))
     await held.asked.wait()
     second = asyncio.create_task(read(world.context, table))
-    await asyncio.sleep(0.05)
+    await waiting(world.context, table, 2)
     first.cancel()
     written_past(world, table, 1, 1)
     held.may.set()

@@ -24,6 +24,7 @@ from tidegate_service.core.errors import (
     StorageUnavailable,
 )
 from tidegate_service.core.instance.log_looks import LogLooks
+from tidegate_service.core.instance.running_commits import RunningCommits
 from tidegate_service.core.log.catching_up import catch_up
 from tidegate_service.core.maintenance.freshness import plain_table, read_in
 from tidegate_service.core.ports.records import TableState
@@ -137,13 +138,21 @@ async def test_a_task_whose_reader_has_left_is_not_the_answer_of_a_later_read(
             raise StorageUnavailable("a moment's outage")
         return await real(*args)
 
+    asked, run_once = asyncio.Queue(), RunningCommits.run_once
+
+    async def counted(*args):
+        asked.put_nowait(None)
+        return await run_once(*args)
+
     monkeypatch.setattr(catch_up, "_saved", saved)
+    monkeypatch.setattr(RunningCommits, "run_once", counted)
     first = asyncio.create_task(read(world.context, table))
+    await asked.get()
     await at_the_end.wait()
     first.cancel()
     written_past(world, table, 2, 2)
     later = asyncio.create_task(read(world.context, table))
-    await asyncio.sleep(0.05)
+    await asked.get()
     go_on.set()
     assert await later == 2
 
