@@ -38,16 +38,21 @@ LOST = pytest.mark.parametrize(
 
 
 class Once:
-    """Fault points where something is done when the table's commit has its bytes, once."""
+    """Fault points where something is done when the table's commit has its bytes, once. A later
+    attempt asks for the row when those that waited for the row have ended: Postgres gives a row
+    whose holder has just gone to whoever asks first, and not to whoever waits."""
 
-    def __init__(self, table, deed):
-        self._at = table.kind.steps.compose, Side.AFTER
+    def __init__(self, table, deed, waiting):
+        self._steps = table.kind.steps
         self._deed = deed
+        self._waiting = waiting
 
     async def reached(self, step, side):
-        if (step, side) == self._at and self._deed is not None:
+        if (step, side) == (self._steps.compose, Side.AFTER) and self._deed is not None:
             deed, self._deed = self._deed, None
             await deed()
+        elif (step, side) == (self._steps.lock, Side.BEFORE) and self._waiting:
+            await asyncio.wait(self._waiting)
 
 
 @pytest.fixture
@@ -66,7 +71,7 @@ async def overtaken(world, severed, waiters):
             await waiters(1)
             between.watch(COMMIT, cut)
 
-        one = instance(world, index=cut_index, faults=Once(table, begin), **fields)
+        one = instance(world, index=cut_index, faults=Once(table, begin, waiting), **fields)
         try:
             return await one.propose(table, body)
         finally:
