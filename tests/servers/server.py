@@ -1,7 +1,7 @@
 """The running service for tests: one of a test's own, or one that all tests share."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,9 +60,17 @@ def shared_server(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[str]:
     """The base URL of one service for all tests that name their own tables and break nothing."""
+    with serving(postgres_server, migrated_template, tmp_path_factory.mktemp("shared")) as url:
+        yield url
+
+
+@contextmanager
+def serving(server: EmbeddedPostgres, template: str, folder: Path) -> Iterator[str]:
+    """The base URL of a service on a migrated database of its own."""
     from tests.service.serving import running
 
-    with cloned(postgres_server.url, migrated_template) as url:
-        settings = Settings(database_url=url, data_dir=tmp_path_factory.mktemp("shared"), port=0)
-        with running(settings) as service:
-            yield service.url
+    with (
+        cloned(server.url, template) as database_url,
+        running(Settings(database_url=database_url, data_dir=folder, port=0)) as service,
+    ):
+        yield service.url
