@@ -6,7 +6,7 @@ import tidegate
 from tidegate.wire.exchange import Response
 from tidegate.wire.vacuum import vacuumed
 
-HEAD = b'{"table":"main.air.flights","warnings":["one"]}\n'
+HEAD = b'{"table":"main.air.flights"}\n'
 
 
 def answer(*lines: bytes) -> Response:
@@ -16,6 +16,8 @@ def answer(*lines: bytes) -> Response:
 def test_the_paths_of_all_lines_are_together():
     done = vacuumed(
         answer(
+            b'{"stage":"logs","logs":7}',
+            b'{"stage":"listing","logs":7,"warnings":["one"]}',
             b'{"stage":"files","found":1,"paths":["a"]}',
             b'{"stage":"files","found":2,"paths":["b"]}',
             b'{"stage":"ended","listed":9,"found":2,"found_bytes":7}',

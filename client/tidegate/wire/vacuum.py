@@ -34,10 +34,6 @@ class Vacuumed:
     warnings: tuple[str, ...]
 
 
-class _Head(Struct, frozen=True, kw_only=True):
-    warnings: tuple[str, ...] = ()
-
-
 class _Line(Struct, frozen=True, kw_only=True):
     stage: str
     listed: int = 0
@@ -47,11 +43,11 @@ class _Line(Struct, frozen=True, kw_only=True):
     folders: int = 0
     version: int | None = None
     paths: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     code: str | None = None
     detail: str = ""
 
 
-_HEAD = msgspec.json.Decoder(_Head)
 _LINE = msgspec.json.Decoder(_Line)
 
 
@@ -70,9 +66,7 @@ def vacuum_request(
 def vacuumed(response: Response) -> Vacuumed:
     """Raises the error that ended it, with what was deleted before in its text."""
     try:
-        head, *rest = response.body.splitlines()
-        warnings = _HEAD.decode(head).warnings
-        lines = [_LINE.decode(line) for line in rest]
+        lines = [_LINE.decode(line) for line in response.body.splitlines()[1:]]
         last = lines[-1]
     except (msgspec.DecodeError, ValueError, IndexError) as error:
         raise UnexpectedAnswer(
@@ -92,7 +86,7 @@ def vacuumed(response: Response) -> Vacuumed:
         folders=last.folders,
         version=last.version,
         paths=tuple(path for line in lines for path in line.paths),
-        warnings=warnings,
+        warnings=tuple(warning for line in lines for warning in line.warnings),
     )
 
 

@@ -87,11 +87,14 @@ def _show(line: dict[str, Any]) -> None:
         typer.echo(f"warning: {printable(warning)}", err=True)
     for path in line.get("paths", ()):
         typer.echo(printable(path))
-    if line.get("stage") in ("listing", "deleting"):
-        done = f"{line.get('listed', 0)} files looked at"
-        if line["stage"] == "deleting":
-            done = f"{line.get('deleted', 0)} of {line.get('found', 0)} files deleted"
-        typer.echo(done, err=True)
+    stage = line.get("stage")
+    if stage == "logs":
+        typer.echo(f"{line.get('logs', 0)} logs of other tables looked at", err=True)
+    elif stage == "listing":
+        typer.echo(f"{line.get('listed', 0)} files looked at", err=True)
+    elif stage == "deleting":
+        deleted, found = line.get("deleted", 0), line.get("found", 0)
+        typer.echo(f"{deleted} of {found} files deleted", err=True)
 
 
 def _show_end(last: dict[str, Any], *, dry_run: bool) -> None:

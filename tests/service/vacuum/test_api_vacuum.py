@@ -44,7 +44,9 @@ class TestHttp:
     def test_the_answer_is_its_progress(self, shared_api, flights, folder):
         head, *progress = lines(shared_api.post(f"/tables/{flights}/vacuum", json=AT_ONCE))
         assert (head["table"], head["version"], head["retain_ms"]) == (flights, 1, 0)
-        assert (head["dry_run"], head["warnings"]) == (False, [])
+        assert head["dry_run"] is False
+        # Of the other tables of the shared service.
+        progress[-1].pop("logs", None)
         assert progress[-1] == {
             "stage": "ended",
             "listed": 3,
@@ -72,6 +74,8 @@ class TestHttp:
         answer = shared_api.post(f"/tables/{flights}/vacuum", json=AT_ONCE)
         assert answer.status_code == 503
         assert (folder / "orphan").exists()
+        # No other table is vacuumed while the log of one is not read.
+        shared_api.delete(f"/tables/{flights}").raise_for_status()
 
 
 class TestInventory:

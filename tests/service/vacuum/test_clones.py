@@ -1,15 +1,23 @@
 """Other tables that name files of one that is vacuumed, beside what `test_vacuum.py` shows."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.builders.by_x import add
 from tests.builders.lines import vector
 from tests.service.log.foreign.foreign import foreign_commit
 from tests.service.vacuum.test_vacuum import foreign_add
-from tests.service.vacuum.vacuuming import AT_ONCE, ended, folder_of, land, left, plant
+from tests.service.vacuum.vacuuming import (
+    AT_ONCE,
+    ended,
+    folder_of,
+    land,
+    left,
+    plant,
+    vacuumed,
+)
 from tidegate_service.core.access.roles import ANYBODY, Caller, Grant, Principal, Role
-from tidegate_service.core.errors import Refused
-from tidegate_service.core.vacuum.begin import begin_vacuum
 
 pytestmark = pytest.mark.anyio
 
@@ -29,8 +37,10 @@ async def table(world):
 async def test_more_than_are_read_are_refused(world, table):
     world = world.limited(clones=2)
     own = Principal(name="somebody", grants=(Grant(Role.ADMIN, table.name.lower()),))
-    with pytest.raises(Refused, match="3 other tables name files of it, and those of at most 2"):
-        await begin_vacuum(world.context.called_by(Caller(principal=own)), table.id, AT_ONCE)
+    context = world.context.called_by(Caller(principal=own))
+    last = (await vacuumed(replace(world, context=context), table))[-1]
+    assert "3 other tables name files of it, and those of at most 2" in str(last.error)
+    assert left(table) == {"0", "1", "2", "orphan"}
     # Others may have made them so that nobody vacuums the table.
     await ended(world, table)
     assert left(table) == {"0", "1", "2"}
@@ -39,8 +49,9 @@ async def test_more_than_are_read_are_refused(world, table):
 async def test_their_names_are_told_to_those_who_may_know_them(world, table):
     async def warnings(*grants):
         caller = Caller(principal=Principal(name="somebody", grants=grants))
-        context = world.context.called_by(caller)
-        return (await begin_vacuum(context, table.id, AT_ONCE)).warnings
+        asking = replace(world, context=world.context.called_by(caller))
+        dry = replace(AT_ONCE, dry_run=True)
+        return [warning for now in await vacuumed(asking, table, dry) for warning in now.warnings]
 
     own = Grant(Role.ADMIN, table.name.lower())
     assert {each.partition(" names")[0] for each in await warnings(own)} == {"another table"}

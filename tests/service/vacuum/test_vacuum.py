@@ -219,9 +219,9 @@ async def test_a_clone_keeps_the_files_that_it_names(world):
     paths = [f"{folder_of(table)}/cloned", f"file://{folder_of(table)}/x=1/cloned"]
     foreign_commit(world, clone, 1, *({"add": foreign_add(path)} for path in paths))
     await ended(world, clone)
-    vacuum = await begin_vacuum(world.context, table.id, AT_ONCE)
-    assert [clone.name in warning for warning in vacuum.warnings] == [True]
-    assert [now.stage async for now in vacuum.progress()][-1] is Stage.ENDED
+    said = await vacuumed(world, table)
+    assert [clone.name in warning for now in said for warning in now.warnings] == [True]
+    assert said[-1].stage is Stage.ENDED
     assert left(table) == {"live", "cloned", "x=1/cloned"}
 
 

@@ -122,7 +122,6 @@ class VacuumHead(Struct, frozen=True, kw_only=True):
     modified_before: Annotated[
         int, Meta(description="In ms since 1970, UTC: files that are younger stay.")
     ]
-    warnings: Annotated[list[str], Meta(description="Such as tables that name files of this one.")]
 
 
 class VacuumProgress(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -130,6 +129,7 @@ class VacuumProgress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     out."""
 
     stage: Stage
+    logs: Annotated[int, Meta(description="Other tables' logs that were looked at.")] = 0
     listed: Annotated[int, Meta(description="Files that were looked at.")] = 0
     found: Annotated[int, Meta(description="Files that are to be deleted.")] = 0
     found_bytes: int = 0
@@ -140,6 +140,12 @@ class VacuumProgress(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
     paths: Annotated[
         list[str], Meta(description="Of a dry run: what would be deleted, since the line before.")
+    ] = []
+    warnings: Annotated[
+        list[str],
+        Meta(
+            description="Other tables that name files of this one; on the first line of `listing`."
+        ),
     ] = []
     code: Annotated[str | None, Meta(description="Of the problem, where it failed.")] = None
     detail: str | None = None

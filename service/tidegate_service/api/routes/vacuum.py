@@ -40,7 +40,8 @@ router = APIRouter(prefix="/tables/{table}", tags=["maintenance"], route_class=R
 )
 async def vacuum_table(request: Request, table: TableRef) -> Response:
     """Deletes the files in the table's folder that neither the latest version nor one within the
-    retention names, and that are older than the retention and the longest request.
+    retention names, and that are older than the retention and the longest request. The logs of all
+    other plain tables are read first: others may have made any of them a shallow clone of this one.
 
     With `Content-Type: application/x-ndjson` the store is not listed: behind the first line, which
     is the body, a line for each file names what there is.
@@ -73,7 +74,6 @@ async def _lines(vacuum: Vacuum, state: RequestState) -> AsyncGenerator[bytes]:
         dry_run=vacuum.request.dry_run,
         retain_ms=vacuum.horizon.retain_ms,
         modified_before=vacuum.horizon.modified_ms,
-        warnings=list(vacuum.warnings),
     )
     yield msgspec.json.encode(head) + b"\n"
     async with aclosing(vacuum.progress()) as progress:
@@ -87,6 +87,7 @@ async def _lines(vacuum: Vacuum, state: RequestState) -> AsyncGenerator[bytes]:
 def _line(now: Progress) -> VacuumProgress:
     return VacuumProgress(
         stage=now.stage,
+        logs=now.logs,
         listed=now.listed,
         found=now.found,
         found_bytes=now.found_bytes,
@@ -94,6 +95,7 @@ def _line(now: Progress) -> VacuumProgress:
         folders=now.folders,
         version=now.version,
         paths=list(now.paths),
+        warnings=list(now.warnings),
         code=None if now.error is None else now.error.code.value,
         detail=None if now.error is None else now.error.detail,
     )

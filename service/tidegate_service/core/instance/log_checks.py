@@ -61,7 +61,10 @@ class LogChecks:
         )
 
     def remember(self, table: TableHead, at_ms: int, *, database: str) -> None:
-        """The head was found where it belongs."""
+        """The head was found where it belongs. A later check stays."""
+        made = self._made.get(table.id)
+        if made is not None and made.database == database and made.at_ms > at_ms:
+            return
         self._made[table.id] = _Check(database, table.epoch, table.latest_version, at_ms)
         self._made.move_to_end(table.id)
         while len(self._made) > self._tables:

@@ -8,7 +8,8 @@ others may have cleaned it up past the index, and the next version is absent the
 """
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from functools import partial
 
 from tidegate_protocol.log.segment import BrokenLog
@@ -23,9 +24,12 @@ from tidegate_service.core.errors import (
 from tidegate_service.core.log.catching_up.catch_up import with_log_read
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.log.catching_up.tail import gap
-from tidegate_service.core.maintenance.truncation import reload_if_truncated
-from tidegate_service.core.ports.records import TableHead, TableState
+from tidegate_service.core.maintenance.truncation import is_as_indexed, reload_if_truncated
+from tidegate_service.core.ports.records import Glance, TableHead, TableState
+from tidegate_service.core.sharing.turns import OwnTurns
 from tidegate_service.core.tables.lookup import find_head, no_such_table
+
+AT_ONCE = nullcontext()
 
 
 async def plain_table(context: Context, ref: str) -> str | None:
@@ -57,19 +61,51 @@ async def read_in(
     )
 
 
+async def read_to_end(
+    context: Context, seen: Glance, reading: AbstractAsyncContextManager[None] = AT_ONCE
+) -> TableHead:
+    """Check the log of a plain table, however short ago the last check was, and have the index hold
+    all versions that are in it now. Returns the head then. Before more is done than comparing the
+    log with the index, `reading` is waited for.
+
+    A catalog-managed table is left as it is, since the index has its versions; so is a quarantined
+    one, and one that is quarantined because of what is found. Raises as `read_in` does, and
+    `StorageUnavailable` where there is no log at all: a file system may not be mounted."""
+    table = seen.table
+    if table.catalog_managed or table.state is not TableState.ACTIVE:
+        return table
+    # Beside others, a store may show a large file more slowly than by itself.
+    with suppress(StorageUnavailable):
+        async with _in_time(context):
+            if await is_as_indexed(context, seen):
+                return table
+    async with reading:
+        async with _in_time(context):
+            if not await context.storage.log(table.location, who=context.who).holds_anything():
+                raise StorageUnavailable("there is no log at the table's location")
+        await _read_on(context, table.id, OwnTurns(1), spares=False)
+    return await find_head(context, table.id)
+
+
 async def _look(context: Context, table_id: str, lists: bool) -> None:
     head = await find_head(context, table_id)
     if head.state is not TableState.ACTIVE:
         return
+    async with _in_time(context):
+        goes_on = await _goes_on(context, head, lists=lists)
+    if goes_on:
+        await _read_on(context, table_id, context.reading_logs)
+
+
+@asynccontextmanager
+async def _in_time(context: Context) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(context.commit_deadline_s / 2):
-            goes_on = await _goes_on(context, head, lists=lists)
+            yield
     except TimeoutError:
         raise StorageUnavailable(
             "the object store took longer than a request may to show this table's log"
         ) from None
-    if goes_on:
-        await _read_on(context, table_id)
 
 
 async def _goes_on(context: Context, head: TableHead, *, lists: bool) -> bool:
@@ -84,14 +120,17 @@ async def _goes_on(context: Context, head: TableHead, *, lists: bool) -> bool:
     return await log.holds(head.latest_version + 1)
 
 
-async def _read_on(context: Context, table_id: str) -> None:
-    """In a task that goes on where its caller leaves."""
-    key = f"read log for {context.who}", table_id
+async def _read_on(
+    context: Context, table_id: str, turns: OwnTurns, *, spares: bool = True
+) -> None:
+    """In a task that goes on where its caller leaves. Without `spares`, the log is checked
+    although it was checked a moment ago."""
+    key = f"{'read' if spares else 'check'} log for {context.who}", table_id
     once = partial(
         context.running.run_once,
         key,
         lambda: with_log_read(
-            context, table_id, partial(_see_end, context, table_id), context.reading_logs
+            context, table_id, partial(_see_end, context, table_id, spares), turns
         ),
     )
     if context.running.under_way(key):
@@ -108,7 +147,7 @@ async def _read_on(context: Context, table_id: str) -> None:
         ) from error
 
 
-async def _see_end(context: Context, table_id: str, sight: SeenBefore) -> None:
+async def _see_end(context: Context, table_id: str, spares: bool, sight: SeenBefore) -> None:
     async with context.lookups.turn(context.who):
         glance = await context.index.glance(table_id)
     if glance is None:
@@ -116,8 +155,8 @@ async def _see_end(context: Context, table_id: str, sight: SeenBefore) -> None:
     table, database = glance.table, glance.database
     if table.state is not TableState.ACTIVE:
         return
-    if not context.log_checks.spare(table, glance.now_ms, database=database):
+    if not (spares and context.log_checks.spare(table, glance.now_ms, database=database)):
         async with context.index.commit_section(table_id, who=context.who) as section:
-            await reload_if_truncated(context, section, sight)
+            await reload_if_truncated(context, section, sight, spares=spares)
     if not sight.has_end(glance):
         raise Behind

@@ -21,11 +21,12 @@ from tidegate_protocol.log.segment import BrokenLog
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound, Refused, TableQuarantined
 from tidegate_service.core.log.catching_up.sight import SeenBefore
-from tidegate_service.core.log.catching_up.tail import Ends, EndsFound, Tail
+from tidegate_service.core.log.catching_up.tail import Ends, EndsFound, Tail, sha256_in
+from tidegate_service.core.log.files.listing import listed
 from tidegate_service.core.log.used_places import late_write
 from tidegate_service.core.maintenance.rebuilding import rebuild_from_copy
 from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import TableHead, TableState
+from tidegate_service.core.ports.records import Glance, TableHead, TableState
 
 WAY_OUT = (
     "bring this table's own folder back, and release the table; or move away what this service has "
@@ -35,9 +36,11 @@ WAY_OUT = (
 )
 
 
-async def reload_if_truncated(context: Context, section: CommitSection, sight: SeenBefore) -> None:
+async def reload_if_truncated(
+    context: Context, section: CommitSection, sight: SeenBefore, *, spares: bool = True
+) -> None:
     """Have the index made anew where the log has left it behind. A table that is quarantined is
-    left as it is.
+    left as it is; so is, unless `spares` is False, one that was checked a moment ago.
 
     Raises `TableQuarantined`, after saving it, where the log ends before the index does, is another
     table's, or has a late write of another table. Raises `Behind` where the store has to be asked
@@ -46,7 +49,7 @@ async def reload_if_truncated(context: Context, section: CommitSection, sight: S
     head = section.table
     if head.state is TableState.QUARANTINED:
         return
-    if context.log_checks.spare(head, section.now_ms, database=section.database):
+    if spares and context.log_checks.spare(head, section.now_ms, database=section.database):
         return
     checked = context.log_checks.last(head, database=section.database)
     tail = Tail.of(head, checked=checked)
@@ -70,6 +73,30 @@ async def reload_if_truncated(context: Context, section: CommitSection, sight: S
             sight.leave_for(partial(_reload, context, head, section.database))
     as_found = replace(head, latest_version=found.asked.head)
     context.log_checks.remember(as_found, sight.since_ms, database=section.database)
+
+
+async def is_as_indexed(context: Context, seen: Glance) -> bool:
+    """Whether a plain table's log is the one that the index has, and ends where the index does, as
+    far as this can be seen without the table's row. False where there is more to find out."""
+    table = seen.table
+    tail = Tail.of(table, checked=context.log_checks.last(table, database=seen.database))
+    log = context.storage.log(table.location, who=context.who)
+    try:
+        behind = await listed(log, behind=tail.head)
+    except BrokenLog:
+        return False
+    if behind.commits or behind.checkpoints():
+        return False
+    if seen.published_sha256 is None or await sha256_in(log, tail.head) != seen.published_sha256:
+        return False
+    if tail.earlier != tail.head:
+        async with context.lookups.turn(context.who):
+            earlier = await context.index.glance_at_commit(table.id, tail.earlier)
+        kept = None if earlier is None else earlier.content_sha256
+        if kept is None or await sha256_in(log, tail.earlier) != kept:
+            return False
+    context.log_checks.remember(table, seen.now_ms, database=seen.database)
+    return True
 
 
 async def _reload(context: Context, head: TableHead, database: str) -> None:

@@ -3,10 +3,8 @@
 from collections.abc import Mapping
 
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.paths import identity
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 from tidegate_protocol.schema.table_schema import parse_schema, physical_name
-from tidegate_service.core.access.roles import Role
 from tidegate_service.core.commit.propose import conflict_check
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
@@ -35,9 +33,8 @@ DELETING: Mapping[Method, AnyStep] = {
 
 
 async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Vacuum:
-    """Raises `NotFound`, `Refused` for a retention that is too short or reaches behind the index
-    and, but for an admin of everything, for more clones than the limits allow, and `Unavailable`,
-    all before anything is listed."""
+    """Raises `NotFound`, `Refused` for a retention that is too short or reaches behind the index,
+    and `Unavailable`, all before anything is listed."""
     table = await get_table(context, ref)
     check_table(table)
     # What others have committed past the service is read in, and the log is looked at.
@@ -47,16 +44,6 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
     table = await get_table(context, table.id)
     check_table(table)
     retain_ms = retention_ms(table, request)
-    clones = await context.index.tables_naming(f"{identity(table.location)}/", but=table.id)
-    may_pass = context.caller.principal.may_everywhere(Role.ADMIN)
-    if len(clones) > context.limits.clones and not may_pass:
-        raise Refused(
-            f"table {table.name} cannot be vacuumed: {len(clones)} other tables name files of it, "
-            f"and those of at most {context.limits.clones} are looked through",
-            code=Code.INVALID_REQUEST,
-            hint="forget clones that are not needed any more, or have an admin of everything ('*') "
-            "vacuum it",
-        )
     share = context.scan_threads.of(context.caller.principal.name)
     weight = offload.weight_of_metadata(table.metadata)
     columns = await offload.run(weight, _partition_columns, table)
@@ -92,19 +79,7 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
         horizon=await horizon(context, table, retain_ms),
         files=with_faults(files, context.faults, DELETING),
         share=share,
-        clones=clones,
-        warnings=[
-            f"{_readable(context, clone.name)} names files of this table, as a shallow clone does: "
-            "those that it names stay, but for a clone that no index here knows"
-            for clone in clones
-        ],
     )
-
-
-def _readable(context: Context, name: str) -> str:
-    """How the caller is told of a table, which may be none that it may know of."""
-    may = context.caller.principal.may(Role.READER, name)
-    return f"the table {name}" if may else "another table"
 
 
 def _has_iceberg(table: TableRecord) -> bool:

@@ -2,7 +2,6 @@
 versions before. Asked for before files are deleted, since a version may bring back a file that the
 listing found unnamed, as RESTORE does."""
 
-import asyncio
 from collections.abc import Collection, Sequence
 
 from tidegate_protocol.log.paths import identity
@@ -12,6 +11,7 @@ from tidegate_service.core.ports.files.named_files import NamingTable
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.data_files import DataFile
 from tidegate_service.core.sharing.pools import Share
+from tidegate_service.core.vacuum.logs import read_on
 from tidegate_service.core.vacuum.orphans import other_names, portions
 from tidegate_service.core.vacuum.spelled import spelled
 
@@ -31,22 +31,22 @@ class LateNames:
         self._names: set[str] = set()
         self._weight = 0
         self._most = context.limits.late_names
-        self._reading = asyncio.Lock()
 
-    async def unnamed(self, files: Sequence[DataFile], *, latest_version: int) -> list[DataFile]:
-        """The files without such a name, where the table has come to that version. Raises
-        `Unavailable` where there are too many names."""
-        async with self._reading:
-            await self._read_own(latest_version)
-            await self._read_clones()
+    def without(self, files: Sequence[DataFile]) -> list[DataFile]:
+        """The files that have no such name."""
         return [file for file in files if file.path not in self._names]
 
-    async def _read_own(self, latest_version: int) -> None:
+    async def read_own(self, latest_version: int) -> None:
+        """Up to the version that the table has come to. Raises `Unavailable` where there are too
+        many names; so does `read_clones`."""
         if latest_version > self._own_version:
             await self._read(self._table.id, self._own_version)
             self._own_version = latest_version
 
-    async def _read_clones(self) -> None:
+    async def read_clones(self) -> None:
+        """Of all that name files of the table now; of those that were known to, others' commits are
+        read in before. Also raises as `core.vacuum.logs.read_on`."""
+        await read_on(self._context, self._table, tuple(self._clones))
         prefix = f"{identity(self._table.location)}/"
         for clone in await self._context.index.tables_naming(prefix, but=self._table.id):
             known = self._clones.get(clone.id)

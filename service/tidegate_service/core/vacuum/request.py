@@ -13,7 +13,7 @@ from tidegate_protocol.features.upkeep import (
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.tables.lookup import check_open
+from tidegate_service.core.tables.lookup import check_open, no_such_table
 from tidegate_service.core.vacuum.inventory import Inventory
 
 
@@ -33,8 +33,9 @@ class VacuumRequest:
 class Horizon:
     """What a vacuum keeps: files that a version from `since` on names, or that were removed at
     `removed_ms` or later as their removes say, and all that were modified at `modified_ms` or
-    later, by the store's clock."""
+    later, by the store's clock. The index was in `database` then."""
 
+    database: str
     retain_ms: int
     since: int
     removed_ms: int
@@ -90,8 +91,9 @@ async def horizon(context: Context, table: TableRecord, retain_ms: int) -> Horiz
     """By the database's clock, as versions are dated. Raises `Refused` where the index begins
     within the retention: what was removed before its first version is not known then."""
     glance = await context.index.glance(table.id)
-    now_ms = context.now_ms() if glance is None else glance.now_ms
-    removed_ms = now_ms - retain_ms
+    if glance is None:
+        raise no_such_table(table.id)
+    removed_ms = glance.now_ms - retain_ms
     before = await context.index.version_at(table.id, removed_ms - 1) if removed_ms > 0 else None
     if before is None and table.first_version > 0:
         raise Refused(
@@ -104,6 +106,7 @@ async def horizon(context: Context, table: TableRecord, retain_ms: int) -> Horiz
     # A writer that takes as long as the retention may yet send its proposal, and wait for it.
     in_flight_ms = round(1000 * max(context.commit_deadline_s, context.long_deadline_s))
     return Horizon(
+        database=glance.database,
         retain_ms=retain_ms,
         since=since,
         removed_ms=removed_ms,

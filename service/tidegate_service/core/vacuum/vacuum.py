@@ -1,11 +1,12 @@
 """VACUUM of a table: what is found, and then deleted.
 
-The order is what keeps it safe. First the log is read in, so that the index knows all that is
-committed. Then the folder's files are merged with those that the index names; what is left and is
-old enough is written down. `VACUUM START` is committed, which also shows that the log has nothing
-that the index lacks. Only then are files deleted, some at a time, each batch after one more look
-whether a proposal that waits, or a version that landed since, names one of them. A kill at any
-moment leaves files behind that the next VACUUM finds, and a `VACUUM START` without its end.
+The order is what keeps it safe. First the logs of this table and of all other plain tables are
+read in, so that the index knows all that is committed. Then the folder's files are merged with
+those that the index names; what is left and is old enough is written down. `VACUUM START` is
+committed, which also shows that the log has nothing that the index lacks. Only then are files
+deleted, some at a time, each batch after one more look whether a proposal that waits, or a version
+that landed since, names one of them. A kill at any moment leaves files behind that the next VACUUM
+finds, and a `VACUUM START` without its end.
 """
 
 import asyncio
@@ -15,22 +16,19 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.paths import identity
 from tidegate_service.core.context import Context
-from tidegate_service.core.errors import NotFound, ServiceError, Unavailable
-from tidegate_service.core.instance.pending_proposals import adds_of
+from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.observe.faults import VacuumStep, around
 from tidegate_service.core.ports.files.named_files import NamedFiles, NamingTable
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.data_files import DataFile, DataFiles
-from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.pools import Share
-from tidegate_service.core.vacuum.clones import take_clones
+from tidegate_service.core.vacuum.clones import clones_of, take_clones, warning_of
 from tidegate_service.core.vacuum.commits import END, START, VACUUM, landed, record_vacuum
 from tidegate_service.core.vacuum.found import FoundFiles, Unnamed
+from tidegate_service.core.vacuum.last_look import LastLook
 from tidegate_service.core.vacuum.late_names import LateNames
-from tidegate_service.core.vacuum.names import vector_files, within
+from tidegate_service.core.vacuum.logs import read_all
 from tidegate_service.core.vacuum.orphans import OtherNames, orphans
 from tidegate_service.core.vacuum.request import (
     Horizon,
@@ -51,6 +49,7 @@ DELETERS = 4
 class Stage(StrEnum):
     """Where a vacuum is. A dry run names its files at `FILES`, and ends without deleting."""
 
+    LOGS = "logs"
     LISTING = "listing"
     FILES = "files"
     DELETING = "deleting"
@@ -60,11 +59,14 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """`listed` files were looked at, `found` of them, of `found_bytes`, are to be deleted and
-    `deleted` are. `folders` that were empty are gone. `paths` are those of a dry run since the last
-    time; `version` is the one of VACUUM START, then of VACUUM END; `error` says why it failed."""
+    """`logs` of other tables were looked at. `listed` files were, `found` of them, of
+    `found_bytes`, are to be deleted and `deleted` are. `folders` that were empty are gone. `paths`
+    are those of a dry run since the last time; `warnings`, said once, name tables that name files
+    of this one; `version` is the one of VACUUM START, then of VACUUM END; `error` says why it
+    failed."""
 
     stage: Stage
+    logs: int = 0
     listed: int = 0
     found: int = 0
     found_bytes: int = 0
@@ -72,12 +74,13 @@ class Progress:
     folders: int = 0
     version: int | None = None
     paths: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     error: ServiceError | None = None
 
 
 @dataclass(slots=True)
 class Vacuum:
-    """One that may begin. `warnings` are for whoever asked for it."""
+    """One that may begin."""
 
     context: Context
     table: TableRecord
@@ -85,9 +88,8 @@ class Vacuum:
     horizon: Horizon
     files: DataFiles
     share: Share
-    clones: Sequence[NamingTable]
-    warnings: Sequence[str]
-    _now: Progress = field(default_factory=lambda: Progress(stage=Stage.LISTING))
+    _now: Progress = field(default_factory=lambda: Progress(stage=Stage.LOGS))
+    _clones: Sequence[NamingTable] = ()
     _candidates: list[FoundFiles] = field(default_factory=list)
     _found: FoundFiles = field(init=False)
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -99,6 +101,12 @@ class Vacuum:
         """Does it, and says every second how far it is; the last one is at `ENDED` or `FAILED`."""
         others = OtherNames(location=self.table.location, share=self.share)
         try:
+            async with aclosing(_ticks([self._read_logs()])) as ticks:
+                async for _ in ticks:
+                    yield self._now
+            warnings = tuple(warning_of(self.context, clone) for clone in self._clones)
+            self._now = replace(self._now, stage=Stage.LISTING)
+            yield replace(self._now, warnings=warnings)
             async with around(self.context.faults, VacuumStep.V1_LIST):
                 async with aclosing(_ticks(await self._listing(others))) as ticks:
                     async for _ in ticks:
@@ -118,6 +126,15 @@ class Vacuum:
             for found in (self._found, *self._candidates):
                 found.close()
 
+    async def _read_logs(self) -> None:
+        """Have the index know all tables that name files of this one, as clones of it do."""
+
+        def looked() -> None:
+            self._now = replace(self._now, logs=self._now.logs + 1)
+
+        await read_all(self.context, self.table, looked)
+        self._clones = await clones_of(self.context, self.table)
+
     async def _listing(self, others: OtherNames) -> list[Coroutine[None, None, None]]:
         ranges = await self.files.ranges_at_once()
         cuts: Sequence[str] = ()
@@ -128,7 +145,7 @@ class Vacuum:
             found = FoundFiles(who=self.share.who)
             self._candidates.append(found)
             works.append(self._list(after, until, others, found))
-        clones = take_clones(self.context.index, self.table, self.clones, others)
+        clones = take_clones(self.context.index, self.table, self._clones, others)
         return [*works, clones]
 
     async def _list(
@@ -165,11 +182,11 @@ class Vacuum:
 
     async def _chosen(self, others: OtherNames) -> AsyncGenerator[Progress]:
         """Writes down those of the candidates that go."""
-        unnamed = Unnamed(others)
+        unnamed, look = Unnamed(others), self._last_look(at_least=self.table.latest_version)
         for candidates in self._candidates:
             candidates.begin()
             while some := await self.share.run(candidates.next, DELETED_AT_ONCE):
-                left, _ = await self._unnamed(await unnamed.of(some))
+                left, _ = await look.by_path(await unnamed.of(some))
                 self._found.add(left)
                 self._now = replace(
                     self._now,
@@ -190,8 +207,9 @@ class Vacuum:
         yield self._now
         self._found.begin()
         try:
-            late = LateNames(self.context, self.table, self.clones, self.share)
-            works = [self._delete(late) for _ in range(DELETERS)]
+            late = LateNames(self.context, self.table, self._clones, self.share)
+            look = self._last_look(at_least=version)
+            works = [self._delete(look, late) for _ in range(DELETERS)]
             async with aclosing(_ticks(works)) as ticks:
                 async for _ in ticks:
                     yield self._now
@@ -203,62 +221,19 @@ class Vacuum:
         await self._end("COMPLETED")
         await self._record()
 
-    async def _delete(self, late: LateNames) -> None:
+    async def _delete(self, look: LastLook, late: LateNames) -> None:
         """Deletes batch after batch, beside others that do the same."""
         while some := await self._next():
-            left, latest_version = await self._unnamed(some)
-            left = await late.unnamed(left, latest_version=latest_version)
+            left = await look.unnamed(some, late)
             await self.files.delete([file.path for file in left])
             self._now = replace(self._now, deleted=self._now.deleted + len(left))
+
+    def _last_look(self, *, at_least: int) -> LastLook:
+        return LastLook(self.context, self.table, self.horizon, at_least)
 
     async def _next(self) -> list[DataFile]:
         async with self._reading:
             return await self.share.run(self._found.next, DELETED_AT_ONCE)
-
-    async def _unnamed(self, files: Sequence[DataFile]) -> tuple[list[DataFile], int]:
-        """Those of the files that nobody names now by their path, and the latest version. Raises
-        `Unavailable` where what was found does not hold any more: the index was made anew, or set
-        back, was cut, or is closed to commits; and where a proposal may land that is not known."""
-        # Before the index is asked: what lands in between is found there.
-        pending = await self._pending()
-        paths = [file.path for file in files]
-        still = await self.context.index.still_named(
-            self.table.id, paths, since=self.horizon.since, removed_ms=self.horizon.removed_ms
-        )
-        if still is None:
-            raise NotFound(f"table {self.table.name} is gone", code=Code.TABLE_NOT_FOUND)
-        seen = self.table.latest_version if self._now.version is None else self._now.version
-        if still.epoch != self.table.epoch or still.latest_version < seen or not still.is_active:
-            raise Unavailable(
-                f"the index of table {self.table.name} was made anew or closed meanwhile; "
-                "vacuum again"
-            )
-        if still.first_version > self.horizon.since:
-            raise Unavailable(
-                f"versions of table {self.table.name} within the retention of the vacuum have "
-                "expired meanwhile; vacuum again"
-            )
-        left = [file for file in files if file.path not in still.paths | pending]
-        return left, still.latest_version
-
-    async def _pending(self) -> frozenset[str]:
-        proposals = self.context.pending.of(self.table.id, now_s=self.context.monotonic_s())
-        if proposals is None:
-            raise Unavailable(
-                f"a large proposal to table {self.table.name}, whose writer has gone, may be "
-                "decided yet, and which files it names is not known; vacuum again in a minute"
-            )
-
-        def named() -> frozenset[str]:
-            names = set()
-            for add in adds_of(proposals):
-                names.add(identity(add.path))
-                if add.deletion_vector is not None:
-                    names.update(vector_files(add.deletion_vector.unique_id))
-            places = (within(name, self.table.location) for name in names)
-            return frozenset(place for place in places if place is not None)
-
-        return await offload.run(sum(each.weight for each in proposals), named)
 
     async def _end(self, status: str) -> None:
         async with around(self.context.faults, VacuumStep.V5_END):

@@ -4,13 +4,15 @@ Each page is one statement on a connection of its own, from where the last one e
 SQLAlchemy in Postgres's binary form.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from functools import partial
 from uuid import UUID
 
 from tidegate_service.core.ports.files.named_files import NamedFiles, NamingTable, StillNamed
-from tidegate_service.core.ports.records import TableState
+from tidegate_service.core.ports.records import Glance, TableState
 from tidegate_service.index.postgres.binary import BinaryRow, binary_rows
 from tidegate_service.index.postgres.connections import Connections
+from tidegate_service.index.reading import reads
 from tidegate_service.index.reading.reads import table_id_of
 from tidegate_service.index.rows.keys import key
 
@@ -194,6 +196,14 @@ class NamedFilesCalls:
             rows = await self._files_rows(_BETWEEN, {"table_id": identity, "step": step})
             return sorted({row[0] for row in rows})[:count]
         return ()
+
+    async def plain_tables(self, *, but: str) -> AsyncGenerator[Sequence[Glance]]:
+        page = partial(reads.plain_tables, but=_identity(but))
+        tables = await self._connections.read(partial(page, after=None))
+        while tables:
+            yield tables
+            after = _identity(tables[-1].table.id)
+            tables = await self._connections.read(partial(page, after=after))
 
     async def tables_naming(self, prefix: str, *, but: str) -> Sequence[NamingTable]:
         values = {"table_id": _identity(but), "first": prefix, "end": prefix + _LAST}

@@ -1,11 +1,14 @@
 """The index's queries. Each is one statement, so it sees one state of the database."""
 
 from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Row,
+    Select,
     String,
     Uuid,
     bindparam,
@@ -58,6 +61,7 @@ from tidegate_service.index.schema.tables import (
 HISTORY_ROWS = 50
 """Commits that are made of rows in one pass of the event loop, which takes some milliseconds:
 others' requests come between."""
+TABLES_A_PAGE = 500
 COMMIT_GLANCE = Statement(
     "SELECT timestamp, body_digest, content_sha256 FROM commits "
     "WHERE table_id = $1 AND version = $2"
@@ -85,21 +89,42 @@ def in_scopes(name: ColumnElement[str], scopes: Sequence[str]) -> ColumnElement[
 
 
 async def glance(connection: AsyncConnection, table_id: UUID) -> Glance | None:
+    found = newest(_glances(table_id), tables.c.id, table_id)
+    row = (await connection.execute(found)).one_or_none()
+    return None if row is None else _glance(connection, row)
+
+
+def _glances(table_id: UUID | ColumnElement[UUID]) -> Select[*tuple[Any, ...]]:
     published = (
         select(commits.c.content_sha256)
         .where(commits.c.table_id == table_id, commits.c.version == tables.c.published_version)
         .scalar_subquery()
     )
-    found = select(*HEAD_COLUMNS, _NOW_MS.label("now_ms"), published.label("published_sha256"))
-    row = (await connection.execute(newest(found, tables.c.id, table_id))).one_or_none()
-    if row is None:
-        return None
+    return select(*HEAD_COLUMNS, _NOW_MS.label("now_ms"), published.label("published_sha256"))
+
+
+def _glance(connection: AsyncConnection, row: Row[*tuple[Any, ...]]) -> Glance:
     return Glance(
         table=table_head(row),
         published_sha256=row.published_sha256,
         now_ms=row.now_ms,
         database=database_of(connection),
     )
+
+
+async def plain_tables(
+    connection: AsyncConnection, *, but: UUID, after: UUID | None
+) -> list[Glance]:
+    """The next page of all plain tables but one, in the order of their ids."""
+    found = (
+        _glances(tables.c.id)
+        .where(~tables.c.catalog_managed, tables.c.id != but)
+        .order_by(tables.c.id)
+        .limit(TABLES_A_PAGE)
+    )
+    if after is not None:
+        found = found.where(tables.c.id > after)
+    return [_glance(connection, row) for row in await connection.execute(found)]
 
 
 async def transaction(

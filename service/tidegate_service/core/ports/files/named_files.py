@@ -1,8 +1,10 @@
 """What the index knows of the files that a table's versions name, for VACUUM."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+from tidegate_service.core.ports.records import Glance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,10 @@ class NamedFilesIndex(Protocol):
 
     async def paths_between(self, table_id: str, count: int) -> Sequence[str]:
         """About `count` paths that cut the live files into as many parts and one, in order."""
+        ...
+
+    def plain_tables(self, *, but: str) -> AsyncGenerator[Sequence[Glance]]:
+        """All plain tables but that one, in pages, each of its own moment."""
         ...
 
     async def tables_naming(self, prefix: str, *, but: str) -> Sequence[NamingTable]:
