@@ -71,9 +71,12 @@ def stopped_with(
     step: Step,
     url: str,
     sending: ThreadPoolExecutor,
+    *,
+    foreign: str | None = None,
 ) -> Callable[[], list[httpx.Response]]:
     """The victim, stopped before the step with all of these in one group, and its lock lost. What
-    is returned has it go on, and waits for its answers."""
+    is returned has it go on, and waits for its answers. Another writer's version 1, if there is a
+    `foreign` one, is in the log before the group is."""
     two = table.pair
 
     def post(body: dict[str, object]) -> httpx.Response:
@@ -93,6 +96,10 @@ def stopped_with(
         for body in bodies:
             answers.append(sending.submit(post, body))
             eventually(lambda body=body: is_pending(body))
+        if foreign is not None:
+            # Not before: whoever asks for an id that is not known yet reads the log on, and waits
+            # for the row.
+            (table.folder / "_delta_log" / f"{1:020d}.json").write_text(foreign)
         two.victim.arm(step, Side.BEFORE, Deed.STOP)
         holding.rollback()
         assert two.victim.reached() == (step, Side.BEFORE)
@@ -171,12 +178,11 @@ def test_an_id_that_is_aborted_does_not_land_behind_another_ones_file(two, url, 
 def test_what_was_decided_behind_foreign_versions_is_judged_there_by_others_too(two, url, sending):
     """The section that read them in was never saved."""
     table = create(two)
-    change = json.dumps(made_nullable(table))
-    (table.folder / "_delta_log" / f"{1:020d}.json").write_text(change + "\n")
+    foreign = json.dumps(made_nullable(table)) + "\n"
     # One that reads ahead has the foreign version taken in for both.
     ahead = proposal(add(month="2"), read_version=1, transaction_id=f"ahead-{table.name}")
     append = proposal(add(**NOWHERE), transaction_id=f"append-{table.name}")
-    go_on = stopped_with(table, [ahead, append], Step.O6_PUT, url, sending)
+    go_on = stopped_with(table, [ahead, append], Step.O6_PUT, url, sending, foreign=foreign)
     first = table.propose(two.survivor, append)
     assert first is not None
     assert landed(first)["version"] == 2
