@@ -31,11 +31,18 @@ def test_a_look_speaks_for_what_came_soon_after_it(later, after_ms, spared):
     assert made.spare(replace(found, **later), AT_MS + after_ms, database=DATABASE) is spared
 
 
-def test_a_look_that_began_before_the_last_one_changes_nothing():
+def test_a_look_at_an_earlier_head_changes_nothing():
     made, found = LogChecks(), table()
-    made.remember(replace(found, latest_version=9), AT_MS, database=DATABASE)
-    made.remember(found, AT_MS - 1, database=DATABASE)
-    assert made.last(replace(found, latest_version=9), database=DATABASE) == 9
+    later, anew = replace(found, latest_version=9), replace(found, epoch=1)
+    made.remember(later, AT_MS, database=DATABASE)
+    made.remember(found, AT_MS + 1, database=DATABASE)
+    assert made.last(later, database=DATABASE) == 9
+    made.remember(anew, AT_MS, database=DATABASE)
+    made.remember(later, AT_MS + 1, database=DATABASE)
+    assert made.last(anew, database=DATABASE) == 3
+    # As after a failover.
+    made.remember(found, AT_MS, database="1/5/8")
+    assert made.last(found, database="1/5/8") == 3
 
 
 def test_in_one_database_only():

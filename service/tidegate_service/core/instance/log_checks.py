@@ -61,9 +61,9 @@ class LogChecks:
         )
 
     def remember(self, table: TableHead, at_ms: int, *, database: str) -> None:
-        """The head was found where it belongs. A later check stays."""
-        made = self._made.get(table.id)
-        if made is not None and made.database == database and made.at_ms > at_ms:
+        """The head was found where it belongs. The check of a later one stays."""
+        made, head = self._made.get(table.id), (table.epoch, table.latest_version)
+        if made is not None and made.database == database and (made.epoch, made.version) > head:
             return
         self._made[table.id] = _Check(database, table.epoch, table.latest_version, at_ms)
         self._made.move_to_end(table.id)
