@@ -1,7 +1,7 @@
 """The running service for tests: one of a test's own, or one that all tests share."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,24 +53,18 @@ def server(service: "Running") -> str:
     return service.url
 
 
-@pytest.fixture(scope="session")
-def shared_server(
+def shared(
     postgres_server: EmbeddedPostgres,
     migrated_template: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[str]:
     """The base URL of one service for all tests that name their own tables and break nothing."""
-    with serving(postgres_server, migrated_template, tmp_path_factory.mktemp("shared")) as url:
-        yield url
-
-
-@contextmanager
-def serving(server: EmbeddedPostgres, template: str, folder: Path) -> Iterator[str]:
-    """The base URL of a service on a migrated database of its own."""
     from tests.service.serving import running
 
-    with (
-        cloned(server.url, template) as database_url,
-        running(Settings(database_url=database_url, data_dir=folder, port=0)) as service,
-    ):
-        yield service.url
+    with cloned(postgres_server.url, migrated_template) as url:
+        settings = Settings(database_url=url, data_dir=tmp_path_factory.mktemp("shared"), port=0)
+        with running(settings) as service:
+            yield service.url
+
+
+shared_server = pytest.fixture(scope="session")(shared)

@@ -4,7 +4,8 @@ Other writers need not say that they commit. So a read of the table's latest ver
 call, has the log looked at first: one request to the store, for the version behind the index's
 head. Where the version is there, the log is checked and read into the index to its end, as a
 conflict check does that. The first look after ten seconds lists the log behind the head, too:
-others may have cleaned it up past the index, and the next version is absent then.
+others may have cleaned it up past the index, and the next version is absent then. Before VACUUM
+deletes files, the whole check is made (`read_to_end`).
 """
 
 import asyncio
@@ -29,7 +30,7 @@ from tidegate_service.core.ports.records import Glance, TableHead, TableState
 from tidegate_service.core.sharing.turns import OwnTurns
 from tidegate_service.core.tables.lookup import find_head, no_such_table
 
-AT_ONCE = nullcontext()
+NO_TURN = nullcontext()
 
 
 async def plain_table(context: Context, ref: str) -> str | None:
@@ -62,7 +63,7 @@ async def read_in(
 
 
 async def read_to_end(
-    context: Context, seen: Glance, reading: AbstractAsyncContextManager[None] = AT_ONCE
+    context: Context, seen: Glance, reading: AbstractAsyncContextManager[None] = NO_TURN
 ) -> TableHead:
     """Check the log of a plain table, however short ago the last check was, and have the index hold
     all versions that are in it now. Returns the head then. Before more is done than comparing the

@@ -52,7 +52,8 @@ async def read_on(context: Context, table: TableRecord, table_ids: Iterable[str]
     Raises as `read_all`."""
 
     async def read(table_id: str) -> None:
-        head = await context.index.head(table_id)
+        async with context.lookups.turn(context.who):
+            head = await context.index.head(table_id)
         if head is None or head.catalog_managed:
             return
         with _told(context, table, head):

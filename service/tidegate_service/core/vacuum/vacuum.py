@@ -59,11 +59,11 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """`logs` of other tables were looked at. `listed` files were, `found` of them, of
-    `found_bytes`, are to be deleted and `deleted` are. `folders` that were empty are gone. `paths`
-    are those of a dry run since the last time; `warnings`, said once, name tables that name files
-    of this one; `version` is the one of VACUUM START, then of VACUUM END; `error` says why it
-    failed."""
+    """So many `logs` of other tables and `listed` files were looked at. Of the files, `found`, of
+    `found_bytes`, are to be deleted, and `deleted` are. `folders` that were empty are gone. `paths`
+    are those of a dry run since the last time. `warnings` name tables that name files of this one;
+    they are said once. `version` is that of VACUUM START, then of VACUUM END. `error` says why the
+    vacuum failed."""
 
     stage: Stage
     logs: int = 0

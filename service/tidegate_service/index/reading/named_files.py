@@ -1,7 +1,7 @@
 """Which files the versions of a table name, read along the index of files alone.
 
-Each page is one statement on a connection of its own, from where the last one ended; rows come past
-SQLAlchemy in Postgres's binary form.
+Each page is one statement on a connection of its own, from where the last one ended. Rows of files
+come past SQLAlchemy in Postgres's binary form.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
