@@ -33,9 +33,10 @@ async def checkpoint_table(request: Request, table: TableRef) -> Response:
     """Writes the checkpoint of the latest version, or of another one that is published, as the
     table's properties ask for it, and points `_last_checkpoint` to it. Commits go on meanwhile.
 
-    Of a version that is not the latest one, nothing may have been written since that an index
-    keeps the newest of alone: application transactions and domains. A large one takes its time,
-    and goes on where the caller leaves."""
+    Of a version that is not the latest one, nothing may have been set since that the index keeps
+    the newest of alone: application transactions and domains. A large one takes its time, and goes
+    on where the caller leaves. One checkpoint of a table is written at a time: a request waits 30
+    seconds for another one, and gets a 429 then."""
     version = await read_checkpoint(request)
     state_of(request).take_long()
     context = await context_of_read(request, table, through=version)

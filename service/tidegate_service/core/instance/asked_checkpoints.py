@@ -6,6 +6,7 @@ its end: else whoever asks and leaves, again and again, would have any number of
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Generic, TypeVar
 
 from tidegate_service.core.instance.running_commits import RunningCommits
@@ -21,12 +22,10 @@ Key = tuple[str, int]
 
 
 class AskedCheckpoints(Generic[T]):
-    """One at a time of each principal and of each table, and `OF_ALL` together. Of one event
-    loop."""
+    """One at a time of each principal, and `OF_ALL` together. Of one event loop."""
 
     def __init__(self) -> None:
         self._asking = OwnTurns(1)
-        self._of_table = OwnTurns(1)
         self._of_all = Turns(OF_ALL)
         self._under_way: dict[Key, asyncio.Task[T]] = {}
 
@@ -35,17 +34,18 @@ class AskedCheckpoints(Generic[T]):
         key: Key,
         write: Callable[[], Coroutine[Any, Any, T]],
         *,
+        claim: AbstractAsyncContextManager[None] | None = None,
         principal: str,
         running: RunningCommits,
     ) -> T:
-        """What `write` returns, or raises; that of another caller where the same is under way.
-        Whoever is cancelled before its turn has begun nothing."""
+        """What `write` returns within the claim, or raises; that of another caller where the same
+        is under way. Whoever is cancelled before its turn has begun nothing."""
         task = self._under_way.get(key)
         if task is None:
             await self._asking.take(principal)
             task = self._under_way.get(key)
             if task is None:
-                task = self._begin(key, write, principal, running)
+                task = self._begin(key, write, claim or nullcontext(), principal, running)
             else:
                 self._asking.end(principal)
         return await asyncio.shield(task)
@@ -54,11 +54,13 @@ class AskedCheckpoints(Generic[T]):
         self,
         key: Key,
         write: Callable[[], Coroutine[Any, Any, T]],
+        claim: AbstractAsyncContextManager[None],
         principal: str,
         running: RunningCommits,
     ) -> asyncio.Task[T]:
         async def in_turn() -> T:
-            async with self._of_table.turn(key[0]), self._of_all.turn(principal):
+            # Whoever waits for a claim has no place that others could use.
+            async with claim, self._of_all.turn(principal):
                 return await write()
 
         def over(task: asyncio.Task[T]) -> None:

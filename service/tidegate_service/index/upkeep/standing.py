@@ -96,6 +96,15 @@ _CLAIM = text("""
                     AND changed.version <= (SELECT published_version FROM head))))
     RETURNING version, done_at, failures, trouble
 """).bindparams(at_new_metadata=AT_NEW_METADATA)
+_CLAIM_NOW = text("""
+    INSERT INTO table_upkeep AS known (table_id, kind, epoch, version, claimed_by, claimed_until)
+    SELECT id, :kind, epoch, -1, :by, clock_timestamp() + :for_s * interval '1 second'
+    FROM tables WHERE id = :table_id
+    ON CONFLICT (table_id, kind) DO UPDATE SET
+        claimed_by = excluded.claimed_by, claimed_until = excluded.claimed_until
+    WHERE known.claimed_until IS NULL OR known.claimed_until < clock_timestamp()
+    RETURNING 1
+""")
 _EXTEND_CLAIM = text("""
     UPDATE table_upkeep SET claimed_until = clock_timestamp() + :for_s * interval '1 second'
     WHERE table_id = :table_id AND kind = :kind AND claimed_by = :by
@@ -113,6 +122,10 @@ _FAILED = text("""
         failures = failures + 1, trouble = :trouble, due_version = NULL,
         due_at = clock_timestamp() + :due_in_s * interval '1 second',
         claimed_by = NULL, claimed_until = NULL
+    WHERE table_id = :table_id AND kind = :kind AND claimed_by = :by
+""")
+_RELEASE_CLAIM = text("""
+    UPDATE table_upkeep SET claimed_by = NULL, claimed_until = NULL
     WHERE table_id = :table_id AND kind = :kind AND claimed_by = :by
 """)
 _STANDING = text("""
@@ -209,6 +222,23 @@ class PostgresUpkeep(ExpiredCalls):
 
     async def extend_claim(self, table_id: str, kind: str, *, by: str, for_s: float) -> None:
         await self._change(_EXTEND_CLAIM, table_id, kind, by, for_s=for_s)
+
+    async def claim_now(self, table_id: str, kind: str, *, by: str, for_s: float) -> bool:
+        identity = UUID(table_id)
+        asked = {"table_id": identity, "kind": str(kind), "by": by, "for_s": for_s}
+
+        async def claim(connection: AsyncConnection) -> bool:
+            if (await connection.execute(_CLAIM_NOW, asked)).one_or_none() is not None:
+                return True
+            there = select(tables.c.id).where(tables.c.id == identity)
+            if (await connection.execute(there)).one_or_none() is None:
+                raise NotFound(f"there is no table {table_id} any more", code=Code.TABLE_NOT_FOUND)
+            return False
+
+        return await self._connections.write(claim)
+
+    async def release_claim(self, table_id: str, kind: str, *, by: str) -> None:
+        await self._change(_RELEASE_CLAIM, table_id, kind, by)
 
     async def done(self, table_id: str, kind: str, done: Done, *, by: str) -> None:
         await self._change(

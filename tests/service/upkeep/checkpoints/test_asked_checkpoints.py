@@ -1,6 +1,7 @@
 """Checkpoints that callers ask for are few at a time, and one for all who ask for the same."""
 
 import asyncio
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -20,14 +21,18 @@ class Asking:
         self.go = asyncio.Event()
         self.begun: list[tuple[str, int]] = []
 
-    def ask(self, table: str, version: int = 1, principal: str = "a") -> asyncio.Task[int]:
+    def ask(
+        self, table: str, version: int = 1, principal: str = "a", claim=None
+    ) -> asyncio.Task[int]:
         async def write() -> int:
             self.begun.append((table, version))
             await self.go.wait()
             return len(self.begun)
 
         return asyncio.create_task(
-            self.asked.written((table, version), write, principal=principal, running=self.running)
+            self.asked.written(
+                (table, version), write, claim=claim, principal=principal, running=self.running
+            )
         )
 
     async def settle(self) -> list[tuple[str, int]]:
@@ -46,16 +51,31 @@ async def test_one_of_each_principal():
     assert len(asking.begun) == 4
 
 
-async def test_one_of_each_table_and_some_of_all():
+async def test_some_of_all():
     asking = Asking()
-    first = asking.ask("t0", 1, "a")
-    later = asking.ask("t0", 2, "b")
-    assert await asking.settle() == [("t0", 1)]
-    others = [asking.ask(f"t{number}", 1, f"c{number}") for number in range(1, 9)]
+    tasks = [asking.ask(f"t{number}", 1, f"c{number}") for number in range(9)]
     assert len(await asking.settle()) == OF_ALL
     asking.go.set()
-    await asyncio.gather(first, later, *others)
-    assert len(asking.begun) == 10
+    await asyncio.gather(*tasks)
+    assert len(asking.begun) == 9
+
+
+async def test_whoever_waits_for_a_claim_has_no_place():
+    asking = Asking()
+    released = asyncio.Event()
+
+    @asynccontextmanager
+    async def claim():
+        await released.wait()
+        yield
+
+    waiting = [asking.ask(f"t{number}", 1, f"c{number}", claim()) for number in range(OF_ALL)]
+    other = asking.ask("t9", 1, "d")
+    assert await asking.settle() == [("t9", 1)]
+    released.set()
+    asking.go.set()
+    await asyncio.gather(other, *waiting)
+    assert len(asking.begun) == OF_ALL + 1
 
 
 async def test_the_same_is_written_once():

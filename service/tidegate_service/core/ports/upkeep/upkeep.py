@@ -107,6 +107,19 @@ class UpkeepStanding(Protocol):
         """Keep that this was done, up to a version, by somebody who had not to claim it."""
         ...
 
+    async def claim_now(self, table_id: str, kind: str, *, by: str, for_s: float) -> bool:
+        """Claim what somebody asks for, due or not; False where another has it. Raises `NotFound`
+        for a table that is gone."""
+        ...
+
+    async def extend_claim(self, table_id: str, kind: str, *, by: str, for_s: float) -> None:
+        """Make a claim last from now on. It is lost for good to whoever claimed it meanwhile."""
+        ...
+
+    async def release_claim(self, table_id: str, kind: str, *, by: str) -> None:
+        """End a claim of `by`. What is due is due as before."""
+        ...
+
 
 class UpkeepIndex(UpkeepStanding, ExpiredIndex, Protocol):
     """What the background needs besides."""
@@ -129,10 +142,6 @@ class UpkeepIndex(UpkeepStanding, ExpiredIndex, Protocol):
         self, table_id: str, kind: str, *, by: str, for_s: float
     ) -> UpkeepRecord | None:
         """Claim what is still due; None where it is not, or another has it."""
-        ...
-
-    async def extend_claim(self, table_id: str, kind: str, *, by: str, for_s: float) -> None:
-        """Make a claim last from now on. It is lost for good to whoever claimed it meanwhile."""
         ...
 
     async def done(self, table_id: str, kind: str, done: Done, *, by: str) -> None:
@@ -187,6 +196,15 @@ class _NoUpkeep:
         return True
 
     async def record_done(self, table_id: str, kind: str, version: int) -> None:
+        return None
+
+    async def claim_now(self, table_id: str, kind: str, *, by: str, for_s: float) -> bool:
+        return True
+
+    async def extend_claim(self, table_id: str, kind: str, *, by: str, for_s: float) -> None:
+        return None
+
+    async def release_claim(self, table_id: str, kind: str, *, by: str) -> None:
         return None
 
 
