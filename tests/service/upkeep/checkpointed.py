@@ -7,6 +7,8 @@ from pathlib import Path
 
 import deltalake
 
+from tests.builders.by_x import add
+from tests.builders.proposals import proposal
 from tests.service.world import World
 from tidegate_protocol.log.actions import Add
 from tidegate_service.core.checkpoints.checkpoint import (
@@ -14,10 +16,22 @@ from tidegate_service.core.checkpoints.checkpoint import (
     CheckpointWritten,
     write_checkpoint,
 )
+from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.tables.lookup import get_table
 
 SMALL = CheckpointLayout(part_files=3, sidecar_files=3)
+V2 = {"delta.checkpointPolicy": "v2", "delta.feature.v2Checkpoint": "supported"}
+
+
+async def of_twelve_files(world: World) -> TableRecord:
+    """Twelve files in four partitions, and a first V2 checkpoint, three files a sidecar."""
+    made = await world.create(properties=V2)
+    files = [add(f"x={x}/{n}.parquet", str(x)) for x in range(4) for n in range(3)]
+    await propose(world.context, made.name, proposal(*files))
+    first = await checkpointed(world, made, layout=SMALL)
+    assert (first.files, first.files_written) == (5, 5)
+    return made
 
 
 async def checkpointed(
@@ -60,6 +74,13 @@ def by_deltalake(folder: Path, tmp_path: Path) -> deltalake.DeltaTable:
 
 def paths_of(table: deltalake.DeltaTable) -> set[str]:
     return set(table.get_add_actions()["path"].to_pylist())
+
+
+async def check_readers(world: World, table: TableRecord, tmp_path: Path, version: int) -> None:
+    """That another engine has the version as its latest, with the files of the index."""
+    theirs = by_deltalake(folder_of(table), tmp_path)
+    assert theirs.version() == version
+    assert paths_of(theirs) == {path for path, _ in await live(world, table, version)}
 
 
 def pointer(table: TableRecord) -> dict[str, object]:

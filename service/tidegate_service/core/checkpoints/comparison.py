@@ -28,7 +28,7 @@ async def difference(
     """What the checkpoint has otherwise than the index; None where it is the same snapshot.
 
     The checkpoint is read to its end. Of its application transactions and domains, the index knows
-    those that were not written again since. The checkpoint must have these, and may have more. It
+    those that were not set again since. The checkpoint must have these, and may have more. It
     may lack transactions where the table has old ones dropped. Raises `UnreadableFile`, also for
     more transactions and domains than `limits` allow.
     """
@@ -88,7 +88,7 @@ def _told(actions: Iterable[Action]) -> dict[tuple[str, str], object]:
                 found["metaData", ""] = (id, columns, configuration, _schema(action.schema_string))
             case Txn(app_id=app_id, version=version):
                 found["txn", app_id] = version
-            case DomainMetadata(domain=domain, configuration=configuration):
+            case DomainMetadata(domain=domain, configuration=configuration, removed=False):
                 found["domainMetadata", domain] = configuration
             case _:
                 pass

@@ -4,9 +4,11 @@ again.
 A sidecar holds the files between two keys, in the order of their paths. Paths begin with their
 partition's folder, so a commit to one partition touches the few sidecars of that folder. The index
 keeps which sidecars the last checkpoint had (`KnownCheckpoint`). The sidecars that commits have
-touched since are written anew, and the others cost nothing.
+touched since are written anew, and the others cost nothing. The digests of the sidecars' files add
+up to what the last checkpoint's did, and what the index says of the commits since.
 """
 
+import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -24,6 +26,7 @@ from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.observe.faults import CheckpointStep, FaultPoints, around
 from tidegate_service.core.ports.checkpoints import (
     BEFORE_ALL,
+    DIGEST_MODULUS,
     CheckpointFiles,
     CheckpointIndex,
     KnownCheckpoint,
@@ -32,6 +35,8 @@ from tidegate_service.core.ports.checkpoints import (
     SnapshotHead,
     WrittenFile,
 )
+
+logger = logging.getLogger("tidegate.upkeep")
 
 SIDECARS = "_sidecars"
 V2 = "v2"
@@ -74,16 +79,14 @@ async def write_v2(
     writing = _Sidecars(files, columns, rows, sidecar_files, new_id)
     shape = shape_of(columns)
     async with around(faults, CheckpointStep.PARTS_PUT):
+        sidecars: list[Sidecar] | None = None
         known = await _reusable(
             index, files, table_id, head, same_log, shape=shape, sidecar_files=sidecar_files
         )
-        if known is None:
+        if known is not None:
+            sidecars = await _named_again(index, table_id, head, known, writing)
+        if sidecars is None:
             sidecars = [one async for one in writing.write(BEFORE_ALL, None)]
-        else:
-            changed = await index.changed_sidecars(
-                table_id, since=known.version, version=head.version
-            )
-            sidecars = [one async for one in _renewed(writing, known.sidecars, changed)]
     _check_complete(sidecars, rows, head)
     name = v2_checkpoint_name(head.version, new_id(), form)
     lines = [_checkpoint_metadata(head.version), *actions, *map(_sidecar, sidecars)]
@@ -122,6 +125,8 @@ async def _reusable(
     known = await index.known_checkpoint(table_id)
     if known is None or not known.sidecars:
         return None
+    if any(one.digest is None for one in known.sidecars):
+        return None
     if (known.epoch, known.shape) != (head.epoch, shape) or known.version > head.version:
         return None
     usual = -(-head.num_files // sidecar_files)
@@ -144,6 +149,34 @@ async def _check_there(files: CheckpointFiles, sidecars: Sequence[Sidecar]) -> N
         raise StorageUnavailable(
             "sidecars of the checkpoint were deleted while it was written; it can be written again"
         )
+
+
+async def _named_again(
+    index: CheckpointIndex,
+    table_id: str,
+    head: SnapshotHead,
+    known: KnownCheckpoint,
+    writing: "_Sidecars",
+) -> list[Sidecar] | None:
+    """The sidecars that changed written anew, between the others. None where all of them changed,
+    another checkpoint is known meanwhile, or these are not the files that the index has of the
+    version."""
+    changes = await index.changed_sidecars(table_id, known, version=head.version)
+    if changes is None or len(changes.after) == len(known.sidecars):
+        return None
+    sidecars = [one async for one in _renewed(writing, known.sidecars, changes.after)]
+    differs_by = _digest(known.sidecars) + changes.digest - _digest(sidecars)
+    if differs_by % DIGEST_MODULUS == 0:
+        return sidecars
+    logger.error(
+        "the sidecars of a checkpoint are not its files, and are all written anew",
+        extra={"table_id": table_id, "checkpoint": known.version, "version": head.version},
+    )
+    return None
+
+
+def _digest(sidecars: Sequence[Sidecar]) -> int:
+    return sum(one.digest or 0 for one in sidecars)
 
 
 async def _renewed(
@@ -186,12 +219,13 @@ class _Sidecars:
         while page is not None or is_first:
             is_first = False
             name = f"{self._new_id()}.parquet"
-            begins, num_adds, num_removes = after, 0, 0
+            begins, num_adds, num_removes, digest = after, 0, 0, 0
             async with self._files.writing(f"{SIDECARS}/{name}", self._columns) as file:
                 while page is not None and num_adds < self._most:
                     await file.take(page)
                     num_adds += page.num_adds
                     num_removes += len(page.tombstones)
+                    digest += page.digest
                     after = page.last
                     page = await anext(pages, None)
                 written = await file.put()
@@ -204,6 +238,7 @@ class _Sidecars:
                 modified_ms=written.modified_ms,
                 num_adds=num_adds,
                 num_removes=num_removes,
+                digest=digest % DIGEST_MODULUS,
             )
 
 

@@ -15,6 +15,10 @@ from tidegate_protocol.log.actions import Action, Metadata
 from tidegate_protocol.log.actions import Protocol as TableProtocol
 from tidegate_service.core.ports.store.put_result import PutResult
 
+DIGEST_MODULUS = 2**63
+"""A digest of files is the sum, modulo this, of what Postgres's `hashtextextended` makes of each
+file's path, deletion vector and version: whatever their order, and in as many sums as there are
+sidecars."""
 PathKey = tuple[str, str]
 """A file's path and its deletion vector's id or '', as the index's keys."""
 BEFORE_ALL: PathKey = ("", "")
@@ -45,12 +49,14 @@ SMALL_ACTION_LIMITS = SmallActionLimits()
 class FileRows:
     """Rows of a checkpoint that are files. `adds` are log lines, one behind the other, of
     `num_adds` live files. A tombstone is when its file was removed (ms), and the log line of the
-    file's add, or of the remove. `last` is the key of the page's last file."""
+    file's add, or of the remove. `last` is the key of the page's last file, `digest` that of its
+    live files; rows that are no page of the index have neither."""
 
     adds: bytes = b""
     num_adds: int = 0
     tombstones: Sequence[tuple[int, bytes]] = ()
     last: PathKey = BEFORE_ALL
+    digest: int = 0
 
     @property
     def count(self) -> int:
@@ -83,7 +89,8 @@ class SnapshotHead:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sidecar:
     """A file of `_sidecars` that holds the files behind the key `after`, up to where the next one
-    begins. `modified_ms` by the store's clock."""
+    begins. `modified_ms` by the store's clock; `digest` of its live files, None where the release
+    before wrote it."""
 
     after: PathKey
     name: str
@@ -91,6 +98,16 @@ class Sidecar:
     modified_ms: int
     num_adds: int
     num_removes: int
+    digest: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedSidecars:
+    """What versions did to the files of a checkpoint's sidecars: those that hold files which were
+    added or removed, by their `after`, and by how much the digest of all live files differs."""
+
+    after: frozenset[PathKey]
+    digest: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +142,7 @@ class CheckpointIndex(Protocol):
 
     async def snapshot_head(self, table_id: str, version: int | None) -> SnapshotHead:
         """The snapshot at a version, the latest one by default, but for its files. Raises
-        `NotFound`, and `Refused` where an application or a domain was written since, as the index
+        `NotFound`, and `Refused` where an application or a domain was set since, as the index
         has the newest of each, or where these are too many to be held in memory."""
 
     async def is_published(self, table_id: str, head: SnapshotHead) -> bool:
@@ -146,17 +163,17 @@ class CheckpointIndex(Protocol):
         Each page is a query of its own. Raises as `is_published` does."""
 
     def unchanged_since(self, table_id: str, version: int) -> AsyncIterator[Sequence[bytes]]:
-        """The log lines of application transactions and domains that were written by a version, and
-        not since, in pages."""
+        """The log lines of application transactions and domains of a version that were not set
+        since, in pages."""
 
     async def known_checkpoint(self, table_id: str) -> KnownCheckpoint | None:
         """What `keep_checkpoint` kept last."""
 
     async def changed_sidecars(
-        self, table_id: str, *, since: int, version: int
-    ) -> frozenset[PathKey]:
-        """Which of the sidecars that are kept hold files that versions behind `since`, up to
-        `version`, added or removed, by their `after`."""
+        self, table_id: str, known: KnownCheckpoint, *, version: int
+    ) -> ChangedSidecars | None:
+        """What the versions behind the checkpoint's, up to `version`, did. None where another
+        checkpoint is known by now."""
 
     async def appended(
         self, table_id: str, head: SnapshotHead, *, after: int, beside_removed: bool

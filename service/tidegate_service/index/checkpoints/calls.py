@@ -8,6 +8,7 @@ from tidegate_protocol.base.text import excerpt
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.ports.checkpoints import (
     BEFORE_ALL,
+    ChangedSidecars,
     FileRows,
     KnownCheckpoint,
     PathKey,
@@ -62,11 +63,11 @@ class CheckpointCalls:
         return await self._connections.read(lambda c: written.known_checkpoint(c, identity))
 
     async def changed_sidecars(
-        self, table_id: str, *, since: int, version: int
-    ) -> frozenset[PathKey]:
+        self, table_id: str, known: KnownCheckpoint, *, version: int
+    ) -> ChangedSidecars | None:
         identity = _identity(table_id)
         return await self._connections.read(
-            lambda c: written.changed_sidecars(c, identity, since=since, version=version)
+            lambda c: written.changed_sidecars(c, identity, known, version=version)
         )
 
     async def appended(

@@ -5,7 +5,7 @@ with very many, or very long ones, gets none. They come a page at a time: what t
 page, it makes on the event loop.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -30,7 +30,14 @@ _PAGE = """
     WHERE so_far - octet_length(action) < %(most_bytes)s
 """
 _TRANSACTIONS = _PAGE.format(source="app_transactions", key="app_id")
+_AT_VERSION = """
+    SELECT table_id, domain, action FROM domain_metadata
+    UNION ALL
+    SELECT table_id, domain, action FROM removed_domains
+    WHERE removed_version > %(version)s
+"""
 _DOMAINS = _PAGE.format(source="domain_metadata", key="domain")
+_DOMAINS_AT_VERSION = _PAGE.format(source=f"({_AT_VERSION}) AS domains", key="domain")
 
 
 def check_few(number: int, size: int, limits: SmallActionLimits) -> None:
@@ -45,21 +52,23 @@ def check_few(number: int, size: int, limits: SmallActionLimits) -> None:
 async def transactions(
     connection: AsyncConnection, table_id: UUID, limits: IndexLimits
 ) -> Sequence[bytes]:
-    return await _lines(connection, _TRANSACTIONS, table_id, limits)
+    return await _lines(connection, _TRANSACTIONS, {"table_id": table_id}, limits)
 
 
 async def domains(
-    connection: AsyncConnection, table_id: UUID, limits: IndexLimits
+    connection: AsyncConnection, table_id: UUID, version: int | None, limits: IndexLimits
 ) -> Sequence[bytes]:
-    return await _lines(connection, _DOMAINS, table_id, limits)
+    """The latest ones, or those of a version since which none was set."""
+    query = _DOMAINS if version is None else _DOMAINS_AT_VERSION
+    return await _lines(connection, query, {"table_id": table_id, "version": version}, limits)
 
 
 async def _lines(
-    connection: AsyncConnection, query: str, table_id: UUID, limits: IndexLimits
+    connection: AsyncConnection, query: str, of: Mapping[str, object], limits: IndexLimits
 ) -> Sequence[bytes]:
     found: list[bytes] = []
     most, most_bytes = limits.small_actions_a_page, limits.small_actions_page_bytes
-    values = {"table_id": table_id, "after": None, "most": most, "most_bytes": most_bytes}
+    values = {**of, "after": None, "most": most, "most_bytes": most_bytes}
     while True:
         ((last, lines),) = await binary_rows(connection, query, values)
         if last is None:

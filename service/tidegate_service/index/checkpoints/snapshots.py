@@ -18,12 +18,12 @@ from tidegate_service.core.ports.checkpoints import (
     SnapshotHead,
 )
 from tidegate_service.index.checkpoints import small_actions
+from tidegate_service.index.checkpoints.digests import FILE_HASH, digest_of
 from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres.binary import binary_rows
-from tidegate_service.index.postgres.connections import Connections
+from tidegate_service.index.postgres.connections import ONE_MOMENT, Connections
 from tidegate_service.index.rows.records import metadata_of, protocol_of
 
-_ONE_MOMENT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 # Of application transactions and domains, as many are looked at as are one too many.
 _HEAD = text("""
     SELECT head.latest_version, head.published_version, head.first_version, head.epoch,
@@ -38,6 +38,9 @@ _HEAD = text("""
                 SELECT version FROM domain_metadata
                 WHERE domain_metadata.table_id = head.id LIMIT :more
             ) AS later WHERE later.version > asked.version)
+            OR EXISTS (SELECT FROM removed_domains AS later
+                WHERE later.table_id = head.id AND later.removed_version > asked.version
+                    AND later.version > asked.version)
         ) AS later,
         small.number AS small_number, small.bytes AS small_bytes,
         coalesce((SELECT version FROM table_upkeep WHERE table_upkeep.table_id = head.id
@@ -56,6 +59,10 @@ _HEAD = text("""
             UNION ALL
             (SELECT octet_length(action) FROM domain_metadata
                 WHERE domain_metadata.table_id = head.id LIMIT :more)
+            UNION ALL
+            (SELECT octet_length(action) FROM removed_domains
+                WHERE removed_domains.table_id = head.id AND asked.version < head.latest_version
+                    AND removed_version > asked.version LIMIT :more)
         ) AS each
     ) AS small
     LEFT JOIN commits AS here ON here.table_id = head.id AND here.version = asked.version
@@ -88,7 +95,8 @@ _PAGE = """
             ) AS so_far
         FROM (
             (
-                SELECT file.path, file.dv_id, file.action, removed.ms AS removed_ms
+                SELECT file.path, file.dv_id, file.added_version, file.action,
+                    removed.ms AS removed_ms
                 FROM files AS file
                 CROSS JOIN LATERAL (
                     SELECT CASE WHEN file.removed_version <= %(version)s THEN coalesce(
@@ -112,7 +120,7 @@ _PAGE = """
             )
             UNION ALL
             (
-                SELECT gone.path, gone.dv_id, gone.action, gone.deletion_timestamp
+                SELECT gone.path, gone.dv_id, NULL, gone.action, gone.deletion_timestamp
                 FROM tombstones AS gone
                 WHERE gone.table_id = %(table_id)s
                     AND (gone.path, gone.dv_id) > (%(after_path)s, %(after_dv_id)s)
@@ -141,13 +149,16 @@ _PAGE = """
         (SELECT dv_id FROM last) AS last_dv_id,
         count(*) AS rows,
         count(*) FILTER (WHERE removed_ms IS NULL) AS num_adds,
+        {digest} AS digest,
         string_agg(action, '\\x0a'::bytea) FILTER (WHERE removed_ms IS NULL) AS adds,
         array_agg(removed_ms) FILTER (WHERE removed_ms IS NOT NULL) AS removed_ms,
         array_agg(action) FILTER (WHERE removed_ms IS NOT NULL) AS removed
     FROM kept
 """
-_TO_THE_END = _PAGE.format(through_file="", through_gone="")
+_DIGEST = digest_of(f"sum({FILE_HASH}) FILTER (WHERE removed_ms IS NULL)")
+_TO_THE_END = _PAGE.format(digest=_DIGEST, through_file="", through_gone="")
 _UP_TO = _PAGE.format(
+    digest=_DIGEST,
     through_file="AND (file.path, file.dv_id) <= (%(through_path)s, %(through_dv_id)s)",
     through_gone="AND (gone.path, gone.dv_id) <= (%(through_path)s, %(through_dv_id)s)",
 )
@@ -161,6 +172,7 @@ class _Page(NamedTuple):
     last_dv_id: str | None
     rows: int
     num_adds: int
+    digest: int
     adds: bytes | None
     removed_ms: list[int] | None
     removed: list[bytes] | None
@@ -170,7 +182,7 @@ async def snapshot_head(
     connection: AsyncConnection, table_id: UUID, version: int | None, limits: IndexLimits
 ) -> SnapshotHead:
     """`core.ports.checkpoints.CheckpointIndex.snapshot_head`, as of one moment."""
-    await connection.execute(_ONE_MOMENT)
+    await connection.execute(ONE_MOMENT)
     values = {"table_id": table_id, "version": version, "more": limits.small_actions.number + 1}
     row = (await connection.execute(_HEAD, values)).one_or_none()
     if row is None:
@@ -199,7 +211,12 @@ async def snapshot_head(
         protocol=protocol_of(row.protocol),
         metadata=metadata_of(row.metadata),
         transactions=await small_actions.transactions(connection, table_id, limits),
-        domains=await small_actions.domains(connection, table_id, limits),
+        domains=await small_actions.domains(
+            connection,
+            table_id,
+            None if row.version == row.latest_version else row.version,
+            limits,
+        ),
         num_files=row.num_files,
         # They do behind the first version, and until the run that moved it has noted its end.
         dropped=f"{row.first_version} {row.expired}",
@@ -289,6 +306,7 @@ def _page(
             num_adds=row.num_adds,
             tombstones=list(zip(row.removed_ms or (), row.removed or (), strict=True)),
             last=(row.last_path or "", row.last_dv_id or ""),
+            digest=row.digest,
         )
         return page, row.found < limits.snapshot_files_a_page and row.found == row.rows
 

@@ -1,4 +1,5 @@
-"""The application transactions and domains that no later version than one has changed, in pages."""
+"""The application transactions and domains of a version, but for those that were set since, in
+pages."""
 
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
@@ -9,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_service.index.postgres.connections import Connections
 from tidegate_service.index.rows.pages import bounded, bytes_of
+from tidegate_service.index.schema.checkpoints import removed_domains
 from tidegate_service.index.schema.tables import app_transactions, domain_metadata
 
 ACTIONS_A_PAGE = 1_000
@@ -20,6 +22,7 @@ async def unchanged_since(
     for source, name in (
         (app_transactions, app_transactions.c.app_id),
         (domain_metadata, domain_metadata.c.domain),
+        (removed_domains, removed_domains.c.domain),
     ):
         page = partial(_page, source=source, name=name, table_id=table_id, version=version)
         after: str | None = None
@@ -40,6 +43,8 @@ async def _page(
     query = select(name.label("name"), source.c.action).where(
         source.c.table_id == table_id, source.c.version <= version
     )
+    if source is removed_domains:
+        query = query.where(removed_domains.c.removed_version > version)
     if after is not None:
         query = query.where(name > after)
     page = bounded(

@@ -7,7 +7,14 @@ from sqlalchemy import BigInteger, Uuid, bindparam, delete, insert, select, text
 from sqlalchemy.dialects.postgresql import insert as insert_or_update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tidegate_service.core.ports.checkpoints import KnownCheckpoint, Part, PathKey, Sidecar
+from tidegate_service.core.ports.checkpoints import (
+    ChangedSidecars,
+    KnownCheckpoint,
+    Part,
+    Sidecar,
+)
+from tidegate_service.index.checkpoints.digests import FILE_HASH, digest_of
+from tidegate_service.index.postgres.connections import ONE_MOMENT
 from tidegate_service.index.schema.checkpoints import (
     checkpoint_parts,
     checkpoint_sidecars,
@@ -19,29 +26,44 @@ from tidegate_service.index.schema.tables import tables
 # (`postgres.engine`): a million files would be gone through for the few that changed.
 _BY_VERSIONS = text("SELECT set_config('enable_bitmapscan', 'on', true)")
 
+_DIFFERENCE = digest_of(f"""
+    sum({FILE_HASH} * CASE
+        WHEN added_version <= :since THEN -1.0
+        WHEN removed_version <= :version THEN 0
+        ELSE 1
+    END)
+""")
 # Each sidecar is looked up by each key that changed: few of the files, or most of the work is to
-# write nearly all of them anyway.
-_CHANGED = text("""
-    SELECT DISTINCT sidecar.after_path, sidecar.after_dv_id
-    FROM (
-        SELECT path, dv_id FROM files
+# write nearly all of them anyway. A file that came and went between the two versions counts for
+# nothing.
+_CHANGED = text(f"""
+    WITH changed AS MATERIALIZED (
+        SELECT path, dv_id, added_version, removed_version FROM files
         WHERE table_id = :table_id AND added_version > :since AND added_version <= :version
         UNION
-        SELECT path, dv_id FROM files
+        SELECT path, dv_id, added_version, removed_version FROM files
         WHERE table_id = :table_id AND removed_version > :since AND removed_version <= :version
-    ) AS changed
-    CROSS JOIN LATERAL (
+    ), sidecars AS (
+        SELECT sidecar.*
+        FROM (SELECT DISTINCT path, dv_id FROM changed) AS each
+        CROSS JOIN LATERAL (
+            SELECT after_path, after_dv_id FROM checkpoint_sidecars
+            WHERE checkpoint_sidecars.table_id = :table_id
+                AND (after_path, after_dv_id) < (each.path, each.dv_id)
+            ORDER BY after_path DESC, after_dv_id DESC
+            LIMIT 1
+        ) AS sidecar
+        -- Files that were removed before the index's first version may have no row any more.
+        UNION
         SELECT after_path, after_dv_id FROM checkpoint_sidecars
-        WHERE checkpoint_sidecars.table_id = :table_id
-            AND (after_path, after_dv_id) < (changed.path, changed.dv_id)
-        ORDER BY after_path DESC, after_dv_id DESC
-        LIMIT 1
-    ) AS sidecar
-    -- Of files that were removed before the index's first version, there may be no row any more.
-    UNION
-    SELECT after_path, after_dv_id FROM checkpoint_sidecars
-    WHERE table_id = :table_id
-        AND (SELECT first_version > :since + 1 FROM tables WHERE id = :table_id)
+        WHERE table_id = :table_id
+            AND (SELECT first_version > :since + 1 FROM tables WHERE id = :table_id)
+    )
+    SELECT array_agg(after_path) AS paths, array_agg(after_dv_id) AS dv_ids, (
+        SELECT {_DIFFERENCE}
+        FROM changed
+    ) AS digest
+    FROM sidecars
 """).bindparams(
     bindparam("table_id", type_=Uuid),
     bindparam("since", type_=BigInteger),
@@ -81,6 +103,7 @@ async def known_checkpoint(connection: AsyncConnection, table_id: UUID) -> Known
                 modified_ms=row.modified_at,
                 num_adds=row.num_adds,
                 num_removes=row.num_removes,
+                digest=row.digest,
             )
             for row in rows
             if row.name is not None
@@ -99,12 +122,18 @@ async def known_checkpoint(connection: AsyncConnection, table_id: UUID) -> Known
 
 
 async def changed_sidecars(
-    connection: AsyncConnection, table_id: UUID, *, since: int, version: int
-) -> frozenset[PathKey]:
-    values = {"table_id": table_id, "since": since, "version": version}
+    connection: AsyncConnection, table_id: UUID, known: KnownCheckpoint, *, version: int
+) -> ChangedSidecars | None:
+    """`core.ports.checkpoints.CheckpointIndex.changed_sidecars`."""
+    await connection.execute(ONE_MOMENT)
     await connection.execute(_BY_VERSIONS)
-    rows = await connection.execute(_CHANGED, values)
-    return frozenset((row.after_path, row.after_dv_id) for row in rows)
+    # What changed is looked up among the rows that are there now.
+    if await known_checkpoint(connection, table_id) != known:
+        return None
+    values = {"table_id": table_id, "since": known.version, "version": version}
+    row = (await connection.execute(_CHANGED, values)).one()
+    after = zip(row.paths or (), row.dv_ids or (), strict=True)
+    return ChangedSidecars(after=frozenset(after), digest=row.digest)
 
 
 async def keep_checkpoint(
@@ -148,6 +177,7 @@ async def keep_checkpoint(
                     "modified_at": one.modified_ms,
                     "num_adds": one.num_adds,
                     "num_removes": one.num_removes,
+                    "digest": one.digest,
                 }
                 for one in written.sidecars
             ],

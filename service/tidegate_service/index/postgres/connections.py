@@ -20,6 +20,8 @@ from tidegate_service.index.postgres.pipeline import Driver
 
 T = TypeVar("T")
 
+ONE_MOMENT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+"""Has all statements of a transaction, which it begins, read one snapshot."""
 _ROLLBACK_TIMEOUT_S = 5.0
 _CANCEL_TIMEOUT_S = 2.0
 

@@ -4,6 +4,7 @@ from sqlalchemy import (
     BigInteger,
     Column,
     ForeignKeyConstraint,
+    Index,
     LargeBinary,
     PrimaryKeyConstraint,
     Table,
@@ -13,7 +14,14 @@ from sqlalchemy import (
 
 from tidegate_service.index.schema.tables import bytes_order, metadata
 
-__all__ = ["checkpoint_parts", "checkpoint_sidecars", "checkpoints", "metadata", "tombstones"]
+__all__ = [
+    "checkpoint_parts",
+    "checkpoint_sidecars",
+    "checkpoints",
+    "metadata",
+    "removed_domains",
+    "tombstones",
+]
 
 
 def _of_table(name: str) -> ForeignKeyConstraint:
@@ -39,6 +47,22 @@ tombstones = Table(
 until they may be deleted, every later checkpoint names them, too. `path` and `dv_id` as in `files`;
 `action` is the log line of the remove, `version` where the index starts."""
 
+removed_domains = Table(
+    "removed_domains",
+    metadata,
+    Column("table_id", Uuid, nullable=False),
+    Column("domain", bytes_order(), nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("action", LargeBinary, nullable=False),
+    Column("removed_version", BigInteger, nullable=False),
+    PrimaryKeyConstraint("table_id", "domain", name="removed_domains_pkey"),
+    # No foreign key, as of `app_transactions`.
+    Index("removed_domains_version_idx", "table_id", "removed_version"),
+)
+"""Domains that were removed, each with the last action that set the domain: snapshots from
+`version` to before `removed_version` have that action. A row of the key `sha256:`, which no domain
+has, says that removals up to its versions are not known."""
+
 checkpoints = Table(
     "checkpoints",
     metadata,
@@ -63,11 +87,12 @@ checkpoint_sidecars = Table(
     Column("modified_at", BigInteger, nullable=False),
     Column("num_adds", BigInteger, nullable=False),
     Column("num_removes", BigInteger, nullable=False),
+    Column("digest", BigInteger),
     PrimaryKeyConstraint("table_id", "after_path", "after_dv_id", name="checkpoint_sidecars_pkey"),
     _of_table("checkpoint_sidecars"),
 )
 """The sidecars of that checkpoint, each with the key in `files` behind which its files begin;
-`modified_at` in ms."""
+`modified_at` in ms. The release before writes no `digest`."""
 
 checkpoint_parts = Table(
     "checkpoint_parts",

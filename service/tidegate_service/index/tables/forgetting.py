@@ -14,7 +14,11 @@ from tidegate_service.core.access.roles import Caller
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.index.access import audit
 from tidegate_service.index.limits import IndexLimits
-from tidegate_service.index.schema.checkpoints import checkpoint_sidecars, tombstones
+from tidegate_service.index.schema.checkpoints import (
+    checkpoint_sidecars,
+    removed_domains,
+    tombstones,
+)
 from tidegate_service.index.schema.tables import (
     aborted_transactions,
     app_transactions,
@@ -32,6 +36,7 @@ from tidegate_service.index.tables.rebuilding import drop_commits
 _SMALL = (
     app_transactions,
     domain_metadata,
+    removed_domains,
     metadata_versions,
     aborted_transactions,
     past_commits,

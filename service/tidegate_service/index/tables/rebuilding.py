@@ -40,7 +40,7 @@ from tidegate_service.index.rows import commit_rows
 from tidegate_service.index.rows.pages import bounded, bytes_of
 from tidegate_service.index.rows.records import table_record
 from tidegate_service.index.rows.stored_content import whole_if_small
-from tidegate_service.index.schema.checkpoints import tombstones
+from tidegate_service.index.schema.checkpoints import removed_domains, tombstones
 from tidegate_service.index.schema.tables import (
     aborted_transactions,
     app_transactions,
@@ -61,7 +61,15 @@ _OPEN: dict[str, object] = {
 }
 NOT_IN_LOG = ("attempts", "duration_ms", "principal", "request_id")
 """Columns of a commit that its file does not tell."""
-_STATE = (files, app_transactions, domain_metadata, metadata_versions, past_commits, tombstones)
+_STATE = (
+    files,
+    app_transactions,
+    domain_metadata,
+    removed_domains,
+    metadata_versions,
+    past_commits,
+    tombstones,
+)
 
 _ASIDE = Table(
     "commits_before_rebuild",

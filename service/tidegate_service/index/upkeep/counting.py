@@ -17,6 +17,7 @@ from tidegate_protocol.log.actions import Add
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.upkeep.upkeep import Counted
 from tidegate_service.index.limits import CountingLimits
+from tidegate_service.index.postgres.connections import ONE_MOMENT
 from tidegate_service.index.rows.records import (
     COMMIT_COLUMNS,
     add_of,
@@ -36,7 +37,6 @@ from tidegate_service.index.schema.tables import (
     tables,
 )
 
-_ONE_MOMENT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 _BINS = text("""
     SELECT CASE WHEN size < 0 THEN -1
         ELSE width_bucket(size, CAST(:bins AS numeric[])) - 1 END AS place,
@@ -51,7 +51,7 @@ _DOMAINS = "domainMetadata"
 async def counted(
     connection: AsyncConnection, table_id: UUID, version: int | None, limits: CountingLimits
 ) -> Counted | None:
-    await connection.execute(_ONE_MOMENT)
+    await connection.execute(ONE_MOMENT)
     row = (await connection.execute(select(tables).where(tables.c.id == table_id))).one_or_none()
     if row is None or row.latest_version < 0:
         return None
@@ -70,7 +70,7 @@ async def counted(
     )
     head = commit_record((await connection.execute(of_version)).one())
     txns = await _small(connection, app_transactions, table_id, version, limits)
-    # A domain that was removed since has no row any more.
+    # A domain that was removed since has no row among these.
     assert table.protocol is not None, "it has a version"
     are_known = is_head or _DOMAINS not in (table.protocol.writer_features or ())
     domains = None

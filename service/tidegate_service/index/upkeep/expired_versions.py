@@ -85,6 +85,10 @@ _DROP_METADATA = _of_table(
 """,
     "first",
 )
+_DROP_DOMAINS = _of_table(
+    "DELETE FROM removed_domains WHERE table_id = :table_id AND removed_version <= :first",
+    "first",
+)
 # There is one base at a time, and the version behind the last one that goes refers to that: the new
 # base becomes one when the others are gone, and what refers to them is looked for after that.
 _DROP_COMMITS = _of_table(
@@ -231,6 +235,7 @@ async def _drop_versions(
     await connection.execute(_KEEP_IDS, values)
     await metadata_ids.keep(connection, table_id, before=first)
     await connection.execute(_DROP_METADATA, values)
+    await connection.execute(_DROP_DOMAINS, values)
     await connection.execute(_DROP_COMMITS, values)
     await connection.execute(_MOVE, values)
     mark = {"table_id": table_id, "kind": kind, "epoch": epoch, "before": row.first_version}

@@ -24,7 +24,7 @@ from tidegate_service.index.rows import commit_rows, file_rows
 from tidegate_service.index.rows.commit_rows import NewCommit
 from tidegate_service.index.rows.effects import effects_of
 from tidegate_service.index.rows.file_rows import FILES_KEY, FileChange
-from tidegate_service.index.rows.keyed_rows import set_app_transactions, set_domains
+from tidegate_service.index.rows.keyed_rows import domain_rows, set_app_transactions, set_domains
 from tidegate_service.index.rows.partitions import unindex_unpartitioned
 from tidegate_service.index.rows.records import table_record
 from tidegate_service.index.schema.tables import metadata_versions, tables
@@ -92,7 +92,9 @@ class BaseLoad:
             raise _named_twice() from error
         table_id, version = self._table_id, self._version
         txns = {(table_id, app_id): (version, txn) for app_id, txn in effects.txns.items()}
-        domains = {(table_id, name): (version, domain) for name, domain in effects.domains.items()}
+        domains = domain_rows(
+            ((table_id, name), version, domain) for name, domain in effects.domains.items()
+        )
         for query in itertools.chain(set_app_transactions(txns), set_domains(domains)):
             await pipeline.run(driver, [query])
         for some in file_rows.sized(effects.removed.items(), lambda removed: len(removed[1].raw)):

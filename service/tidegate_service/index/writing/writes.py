@@ -16,7 +16,7 @@ from uuid import UUID
 
 import msgspec
 
-from tidegate_protocol.log.actions import DomainMetadata, Metadata, Protocol, Txn
+from tidegate_protocol.log.actions import Metadata, Protocol, Txn
 from tidegate_protocol.log.codec import encode
 from tidegate_protocol.log.content import Content
 from tidegate_service.core.errors import ServiceError
@@ -41,7 +41,13 @@ from tidegate_service.index.rows import commit_rows, file_rows
 from tidegate_service.index.rows.commit_rows import NewCommit
 from tidegate_service.index.rows.effects import Effects, FileKey
 from tidegate_service.index.rows.file_rows import ROWS, FileChange
-from tidegate_service.index.rows.keyed_rows import Keyed, set_app_transactions, set_domains
+from tidegate_service.index.rows.keyed_rows import (
+    DomainRow,
+    Keyed,
+    domain_rows,
+    set_app_transactions,
+    set_domains,
+)
 from tidegate_service.index.rows.newest import newest_row
 from tidegate_service.index.rows.partitions import (
     leaves_unpartitioned,
@@ -314,13 +320,12 @@ def run_txns(run: Sequence[Staged]) -> dict[Keyed, tuple[int, Txn]]:
     }
 
 
-def run_domains(run: Sequence[Staged]) -> dict[Keyed, tuple[int, DomainMetadata]]:
-    """The last `domainMetadata` of each domain, with its version."""
-    return {
-        (one.table_id, domain): (one.version, action)
+def run_domains(run: Sequence[Staged]) -> dict[Keyed, DomainRow]:
+    return domain_rows(
+        ((one.table_id, domain), one.version, action)
         for one in run
         for domain, action in one.effects.domains.items()
-    }
+    )
 
 
 def _encoded(action: Protocol | Metadata | None) -> bytes | None:

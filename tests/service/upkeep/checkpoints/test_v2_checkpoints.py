@@ -8,12 +8,11 @@ from tests.builders.by_x import add, remove
 from tests.builders.proposals import proposal
 from tests.service.upkeep.checkpointed import (
     SMALL,
-    by_deltalake,
+    check_readers,
     checkpointed,
     folder_of,
-    live,
     names,
-    paths_of,
+    of_twelve_files,
     pointer,
 )
 from tidegate_service.core.commit.propose import propose
@@ -25,8 +24,6 @@ from tidegate_service.index.limits import IndexLimits
 
 pytestmark = pytest.mark.anyio
 
-V2 = {"delta.checkpointPolicy": "v2", "delta.feature.v2Checkpoint": "supported"}
-
 
 @pytest.fixture
 def world(world, engine):
@@ -36,23 +33,11 @@ def world(world, engine):
 
 @pytest.fixture
 async def table(world):
-    """Twelve files in four partitions, three of them a sidecar, and a first checkpoint."""
-    made = await world.create(properties=V2)
-    files = [add(f"x={x}/{n}.parquet", str(x)) for x in range(4) for n in range(3)]
-    await propose(world.context, made.name, proposal(*files))
-    first = await checkpointed(world, made, layout=SMALL)
-    assert (first.files, first.files_written) == (5, 5)
-    return made
+    return await of_twelve_files(world)
 
 
 def sidecars(table) -> set[str]:
     return {path.name for path in (folder_of(table) / "_delta_log/_sidecars").iterdir()}
-
-
-async def check(world, table, tmp_path, version) -> None:
-    theirs = by_deltalake(folder_of(table), tmp_path)
-    assert theirs.version() == version
-    assert paths_of(theirs) == {path for path, _ in await live(world, table, version)}
 
 
 async def test_nothing_changed(world, table, tmp_path):
@@ -60,7 +45,7 @@ async def test_nothing_changed(world, table, tmp_path):
     written = await checkpointed(world, table, layout=SMALL)
     assert (written.files, written.files_written) == (5, 1)
     assert sidecars(table) == before
-    await check(world, table, tmp_path, 1)
+    await check_readers(world, table, tmp_path, 1)
 
 
 async def test_an_append_to_one_partition(world, table, tmp_path):
@@ -69,7 +54,7 @@ async def test_an_append_to_one_partition(world, table, tmp_path):
     written = await checkpointed(world, table, layout=SMALL)
     assert len(sidecars(table) - before) == written.files_written - 1 == 2
     assert written.files == 6
-    await check(world, table, tmp_path, 2)
+    await check_readers(world, table, tmp_path, 2)
 
 
 async def test_a_removal(world, table, tmp_path):
@@ -77,11 +62,11 @@ async def test_a_removal(world, table, tmp_path):
     await propose(world.context, table.name, proposal(*gone, read_version=1, operation="DELETE"))
     written = await checkpointed(world, table, layout=SMALL)
     assert (written.files, written.files_written) == (5, 2)
-    await check(world, table, tmp_path, 2)
+    await check_readers(world, table, tmp_path, 2)
     # The sidecar that has no file any more still stands for the keys that it had.
     await propose(world.context, table.name, proposal(add("x=1/11.parquet")))
     assert (await checkpointed(world, table, layout=SMALL)).files_written == 2
-    await check(world, table, tmp_path, 3)
+    await check_readers(world, table, tmp_path, 3)
 
 
 async def test_files_before_and_behind_all_others(world, table, tmp_path):
@@ -89,7 +74,7 @@ async def test_files_before_and_behind_all_others(world, table, tmp_path):
     await propose(world.context, table.name, proposal(*files))
     written = await checkpointed(world, table, layout=SMALL)
     assert written.files_written == 5
-    await check(world, table, tmp_path, 2)
+    await check_readers(world, table, tmp_path, 2)
 
 
 async def test_all_is_written_anew_where_a_sidecar_is_gone(world, table, tmp_path):
@@ -97,13 +82,13 @@ async def test_all_is_written_anew_where_a_sidecar_is_gone(world, table, tmp_pat
     await propose(world.context, table.name, proposal(add("x=3/9.parquet", "3")))
     written = await checkpointed(world, table, layout=SMALL)
     assert (written.files, written.files_written) == (6, 6)
-    await check(world, table, tmp_path, 2)
+    await check_readers(world, table, tmp_path, 2)
 
 
 async def test_and_where_the_index_was_made_anew(world, table, tmp_path):
     await rebuild_table(world.context, table.id)
     assert (await checkpointed(world, table, layout=SMALL)).files_written == 5
-    await check(world, table, tmp_path, 1)
+    await check_readers(world, table, tmp_path, 1)
 
 
 async def test_the_pointer_names_the_main_file(world, table):

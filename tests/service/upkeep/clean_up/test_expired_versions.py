@@ -92,7 +92,13 @@ class TestPromises:
     async def test_of_what_was_before_nothing_is_left_but_ids(
         self, past: Past, engine: AsyncEngine, expiring: Expiring
     ):
+        async with engine.begin() as connection:
+            for removed in (CUT, CUT + 1):
+                values = f"SELECT id, '{removed}', 0, '', {removed} FROM tables"
+                await connection.execute(text(f"INSERT INTO removed_domains {values}"))
         await expiring().round()
+        domains = "SELECT removed_version FROM removed_domains"
+        assert await rows(engine, domains) == [(CUT + 1,)]
         assert await rows(engine, "SELECT min(version), count(*) FROM commits") == [
             (CUT, VERSIONS - CUT + 1)
         ]
