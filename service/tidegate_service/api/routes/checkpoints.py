@@ -35,8 +35,8 @@ async def checkpoint_table(request: Request, table: TableRef) -> Response:
 
     Of a version that is not the latest one, nothing may have been set since that the index keeps
     the newest of alone: application transactions and domains. A large one takes its time, and goes
-    on where the caller leaves. One checkpoint of a table is written at a time: a request waits 30
-    seconds for another one, and gets a 429 then."""
+    on where the caller leaves. One checkpoint of a table is written at a time. A request waits
+    up to 30 seconds for another writer, then gets a 429."""
     version = await read_checkpoint(request)
     state_of(request).take_long()
     context = await context_of_read(request, table, through=version)

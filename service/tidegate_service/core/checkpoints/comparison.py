@@ -88,7 +88,7 @@ def _told(actions: Iterable[Action]) -> dict[tuple[str, str], object]:
                 found["metaData", ""] = (id, columns, configuration, _schema(action.schema_string))
             case Txn(app_id=app_id, version=version):
                 found["txn", app_id] = version
-            case DomainMetadata(domain=domain, configuration=configuration, removed=False):
+            case DomainMetadata(domain=domain, configuration=configuration):
                 found["domainMetadata", domain] = configuration
             case _:
                 pass

@@ -4,8 +4,8 @@ again.
 A sidecar holds the files between two keys, in the order of their paths. Paths begin with their
 partition's folder, so a commit to one partition touches the few sidecars of that folder. The index
 keeps which sidecars the last checkpoint had (`KnownCheckpoint`). The sidecars that commits have
-touched since are written anew, and the others cost nothing. The digests of the sidecars' files add
-up to what the last checkpoint's did, and what the index says of the commits since.
+touched since are written anew, and the others cost nothing. The sum of all sidecars' digests must
+be the last checkpoint's sum and the difference that the commits since have made.
 """
 
 import logging
@@ -158,9 +158,8 @@ async def _named_again(
     known: KnownCheckpoint,
     writing: "_Sidecars",
 ) -> list[Sidecar] | None:
-    """The sidecars that changed written anew, between the others. None where all of them changed,
-    another checkpoint is known meanwhile, or these are not the files that the index has of the
-    version."""
+    """All sidecars, those that changed written anew. None where all changed, where another
+    checkpoint is known by now, and where the digests differ from the version's."""
     changes = await index.changed_sidecars(table_id, known, version=head.version)
     if changes is None or len(changes.after) == len(known.sidecars):
         return None
@@ -169,7 +168,7 @@ async def _named_again(
     if differs_by % DIGEST_MODULUS == 0:
         return sidecars
     logger.error(
-        "the sidecars of a checkpoint are not its files, and are all written anew",
+        "sidecars differ from the version's files, and all are written anew",
         extra={"table_id": table_id, "checkpoint": known.version, "version": head.version},
     )
     return None

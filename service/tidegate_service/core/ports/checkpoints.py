@@ -16,9 +16,9 @@ from tidegate_protocol.log.actions import Protocol as TableProtocol
 from tidegate_service.core.ports.store.put_result import PutResult
 
 DIGEST_MODULUS = 2**63
-"""A digest of files is the sum, modulo this, of what Postgres's `hashtextextended` makes of each
-file's path, deletion vector and version: whatever their order, and in as many sums as there are
-sidecars."""
+"""A digest of files is the sum, modulo this, of Postgres's `hashtextextended` of each file's path,
+deletion vector and the version that added the file. The order of the files does not matter, and the
+digest of several sidecars is the sum of theirs."""
 PathKey = tuple[str, str]
 """A file's path and its deletion vector's id or '', as the index's keys."""
 BEFORE_ALL: PathKey = ("", "")

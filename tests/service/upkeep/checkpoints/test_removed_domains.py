@@ -37,6 +37,12 @@ async def commit(world, table, *actions) -> None:
     assert isinstance(await propose(world.context, table.id, asked), Committed)
 
 
+async def set_and_remove(world, table) -> None:
+    """In versions 1 and 2."""
+    await commit(world, table, domain("d", "one"))
+    await commit(world, table, domain("d", removed=True))
+
+
 async def run(engine, statement) -> None:
     async with engine.begin() as connection:
         await connection.execute(text(statement))
@@ -84,8 +90,7 @@ async def test_what_it_was_before_it_was_set_again_is_not_known(world, table):
 
 
 async def test_nor_before_it_was_removed_once_more(world, table):
-    await commit(world, table, domain("d", "one"))
-    await commit(world, table, domain("d", removed=True))
+    await set_and_remove(world, table)
     await commit(world, table, domain("d", "two"))
     await commit(world, table, domain("d", removed=True))
     assert await domains_at(world, table, 4) == {}
@@ -96,8 +101,7 @@ async def test_nor_before_it_was_removed_once_more(world, table):
 
 
 async def test_what_is_removed_twice_ended_the_first_time(world, table):
-    await commit(world, table, domain("d", "one"))
-    await commit(world, table, domain("d", removed=True))
+    await set_and_remove(world, table)
     await commit(world, table, domain("d", removed=True))
     assert await domains_at(world, table, 1) == {"d": "one"}
     assert await domains_at(world, table, 2) == {}
@@ -119,8 +123,7 @@ async def test_versions_that_come_into_the_index_together(world, table, before):
 
 
 async def test_an_index_that_is_made_anew_knows_no_more_and_no_less(world, table, engine):
-    await commit(world, table, domain("d", "one"))
-    await commit(world, table, domain("d", removed=True))
+    await set_and_remove(world, table)
     # An index that was wrong.
     await run(engine, "UPDATE removed_domains SET removed_version = 9")
     await run(engine, "INSERT INTO removed_domains SELECT id, 'another', 0, '', 9 FROM tables")
@@ -131,8 +134,7 @@ async def test_an_index_that_is_made_anew_knows_no_more_and_no_less(world, table
 
 async def test_before_an_upgrade_none_is_known(world, table, engine):
     """As the migration leaves it."""
-    await commit(world, table, domain("d", "one"))
-    await commit(world, table, domain("d", removed=True))
+    await set_and_remove(world, table)
     await run(engine, "DELETE FROM removed_domains")
     unknown = "SELECT id, 'sha256:', latest_version, '', latest_version FROM tables"
     await run(engine, f"INSERT INTO removed_domains {unknown}")
@@ -144,8 +146,7 @@ async def test_before_an_upgrade_none_is_known(world, table, engine):
 
 async def test_a_checkpoint_that_lacks_it_is_not_the_versions(world, table, engine):
     """As a release that knew nothing of removed domains may have written."""
-    await commit(world, table, domain("d", "one"))
-    await commit(world, table, domain("d", removed=True))
+    await set_and_remove(world, table)
     await run(engine, "UPDATE removed_domains SET removed_version = 0")
     assert await domains_at(world, table, 1) == {}
     await run(engine, "UPDATE removed_domains SET removed_version = 2")
