@@ -111,6 +111,9 @@ class FaultyLog:
     async def read_staged(self, name: str, *, most_bytes: int) -> bytes | LogFile | None:
         return await self._log.read_staged(name, most_bytes=most_bytes)
 
+    def staged(self, versions: range) -> AsyncIterator[Sequence[LogEntry]]:
+        return self._log.staged(versions)
+
     async def holds_anything(self, *, but_version: int | None = None) -> bool:
         return await self._log.holds_anything(but_version=but_version)
 

@@ -114,23 +114,30 @@ class ObjectLog:
         except NotAFolder as error:
             raise _unusable(error) from error
 
-    async def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
+    def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
         """Also raises `Refused` where the location cannot be a folder under its root, for
         instance because a symbolic link leads away from it."""
-        count = 0
-        after = "" if behind is None else commit_name(behind)
-        async for batch in self._entries(self._folder, after=after):
-            count += len(batch)
-            if count > self._limits.files:
-                raise UnreadableFile(
-                    f"it has more than {self._limits.files} files, which are as many as are read "
-                    "(max_log_files)"
-                )
-            yield batch
+        return self._entries(self._folder, after="" if behind is None else commit_name(behind))
 
-    async def _entries(self, folder: str, *, after: str = "") -> AsyncIterator[Sequence[LogEntry]]:
+    async def staged(self, versions: range) -> AsyncIterator[Sequence[LogEntry]]:
+        """Also raises `Refused`, like `entries`."""
+        # Without its uuid, a name is before all of its version, and in a listing before the end.
+        first, end = (f"{version:020d}." for version in (versions.start, versions.stop))
+        async for batch in self._entries(f"{self._folder}/{STAGED}", after=first):
+            yield [entry for entry in batch if staged_version(entry.name) in versions]
+            if batch and batch[-1].name > end:
+                return
+
+    async def _entries(self, folder: str, *, after: str) -> AsyncIterator[Sequence[LogEntry]]:
+        count = 0
         try:
             async for batch in self._root.entries(folder, self._share, after=after):
+                count += len(batch)
+                if count > self._limits.files:
+                    raise UnreadableFile(
+                        f"it has more than {self._limits.files} files, which are as many as are "
+                        "read (max_log_files)"
+                    )
                 yield batch
         except NotAFolder as error:
             raise _unusable(error) from error

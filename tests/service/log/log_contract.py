@@ -11,19 +11,16 @@ A test module subclasses `LogContract` and gives it three fixtures:
 import asyncio
 import random
 import time
-from collections.abc import Callable
 
 import pytest
 
+from tests.service.log.staged_contract import Plant, StagedContract
 from tidegate_protocol.log.content import whole
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnknown
-from tidegate_service.core.log.files.log_file import OversizedFile
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import Log, Storage, UnreadableFile
-
-Plant = Callable[[str, str, bytes], None]
 
 RACERS = 16
 PATIENCE_S = 60.0
@@ -45,7 +42,6 @@ FOREIGN_LOG_FILES = [
     "_staged_commits/00000000000000000000.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json",
     "_commits/00000000000000000001.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json",
 ]
-STAGED = "00000000000000000001.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json"
 OTHER_FILES = [
     "README.md",
     "0.json",
@@ -88,7 +84,7 @@ async def settled(log: Log, content: bytes) -> PutResult | None:
         return None if found == content else PutResult.EXISTS
 
 
-class LogContract:
+class LogContract(StagedContract):
     """Subclassed by the tests of each implementation; see the module's text."""
 
     pytestmark = pytest.mark.anyio
@@ -311,19 +307,6 @@ class LogContract:
 
         with pytest.raises(UnreadableFile):
             await storage.log(location).read_file(name)
-
-    async def test_a_staged_commit_is_read_by_its_name(
-        self, storage: Storage, location, plant: Plant
-    ):
-        log, name = storage.log(location), STAGED
-        assert await log.read_staged(name, most_bytes=7) is None
-        plant(location, f"_staged_commits/{name}", b"staged\n")
-        for most_bytes in (7, 1024**3):
-            assert await log.read_staged(name, most_bytes=most_bytes) == b"staged\n"
-        longer = await log.read_staged(name, most_bytes=6)
-        assert isinstance(longer, OversizedFile)
-        assert len(longer) == 7
-        assert await log.read(1) is None
 
     @pytest.mark.parametrize("name", [name for name in UNUSUAL_NAMES if "%2F" not in name])
     async def test_a_table_may_have_any_name(self, storage: Storage, location, name):

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from tidegate_protocol.log.actions import Action
-from tidegate_protocol.log.content import Content
+from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import Log, Storage
@@ -78,6 +78,14 @@ class _WatchedLog:
         await self._storage.listing()
         async for entries in self._log.entries(behind=behind):
             yield entries
+
+    async def staged(self, versions: range) -> AsyncIterator[Sequence[LogEntry]]:
+        await self._storage.listing()
+        async for entries in self._log.staged(versions):
+            yield entries
+
+    async def read_staged(self, name: str, *, most_bytes: int) -> bytes | LogFile | None:
+        return await self._log.read_staged(name, most_bytes=most_bytes)
 
     async def read_file(self, name: str, *, most_bytes: int | None = None) -> bytes | None:
         return await self._log.read_file(name, most_bytes=most_bytes)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tests.simulation.ports.network import Answering, Network
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile, whole
-from tidegate_protocol.log.file_names import Unknown, commit_name, parse
+from tidegate_protocol.log.file_names import Unknown, commit_name, parse, staged_version
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.files.log_file import OversizedFile
 from tidegate_service.core.ports.store.listing import LogEntry
@@ -245,19 +245,26 @@ class MemoryLog:
 
         return await self._network.call(any_of_a_log, what="list")
 
-    async def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
+    def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
         after = "" if behind is None else commit_name(behind)
+        return self._listed("", lambda name: name > after)
 
+    def staged(self, versions: range) -> AsyncIterator[Sequence[LogEntry]]:
+        return self._listed("_staged_commits/", lambda name: staged_version(name) in versions)
+
+    async def _listed(
+        self, folder: str, is_wanted: Callable[[str], bool]
+    ) -> AsyncIterator[Sequence[LogEntry]]:
         def listed() -> list[LogEntry]:
-            files = self._files()
+            inside = {
+                name.removeprefix(folder): file
+                for name, file in self._files().items()
+                if name.startswith(folder)
+            }
             return [
-                LogEntry(
-                    name=name,
-                    size=len(files[name][0]),
-                    modified_ms=self._clock_ms(files[name][1]),
-                )
-                for name in sorted(files, key=str.encode)
-                if "/" not in name and name > after
+                LogEntry(name=name, size=len(content), modified_ms=self._clock_ms(modified_s))
+                for name, (content, modified_s) in sorted(inside.items(), key=_bytes_of)
+                if "/" not in name and is_wanted(name)
             ]
 
         found = await self._network.call(listed, what="list")
@@ -286,3 +293,7 @@ class MemoryLog:
 def is_of_a_log(name: str) -> bool:
     folder, is_below, _ = name.partition("/")
     return folder in _FOLDERS_OF_A_LOG if is_below else not isinstance(parse(name), Unknown)
+
+
+def _bytes_of(file: tuple[str, object]) -> bytes:
+    return file[0].encode()

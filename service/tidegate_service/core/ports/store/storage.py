@@ -92,6 +92,11 @@ class Log(LogReader, Protocol):
         its length that has no actions. `name` is one that `file_names.staged_version` knows."""
         ...
 
+    def staged(self, versions: range) -> AsyncIterator[Sequence[LogEntry]]:
+        """The files of `_staged_commits` that were staged as consecutive versions, in batches, in
+        the byte order of the names. Raises `UnreadableFile` like `entries`."""
+        ...
+
     async def read_file(self, name: str, *, most_bytes: int | None = None) -> bytes | None:
         """A small file of the folder, like `_last_checkpoint`; None where there is none. Raises
         `UnreadableFile` for one of more than `most_bytes`, or than is read of any small file."""
