@@ -1,6 +1,9 @@
 """Replacing a table's rows, or some partitions', through the real service."""
 
+from uuid import uuid4
+
 import pytest
+from pyspark.sql.types import StructType
 
 from tests.spark.tables import actions, data_files, independent, overtake, rows
 from tidegate import (
@@ -10,6 +13,7 @@ from tidegate import (
     InvalidRequest,
 )
 from tidegate.spark import InvalidRows
+from tidegate_protocol.features.known import UNITY_TABLE_ID
 
 
 @pytest.fixture
@@ -168,3 +172,23 @@ class TestReplaceWhere:
         )
         assert rows(table.read(session).select("a")) == [(2,), (3,)]
         assert rows(table.read(session, where).select("a")) == [(3,)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table, df: table.replace(df, properties={"owner": "me"}),
+        lambda table, df: table.overwrite(df, overwriteSchema=True),
+        lambda table, df: table.restore(version=0),
+    ],
+    ids=["replace", "overwriteSchema", "restore"],
+)
+def test_the_id_that_unity_catalogs_clients_know_stays(spark, lake, change):
+    name = f"main.test.unity_{uuid4().hex}"
+    table = lake.create_table(name, schema=StructType.fromDDL("a int"), catalog_managed=True)
+    with table.transaction() as txn:
+        txn.update_metadata(set_properties={UNITY_TABLE_ID: "an id"})
+        txn.commit("SET TBLPROPERTIES")
+    change(table, spark.sql("SELECT 'x' name"))
+    assert table.version == 2
+    assert table.head().properties[UNITY_TABLE_ID] == "an id"
