@@ -13,7 +13,7 @@ from tidegate_service.core.tables.lookup import get_table
 
 def log_of(world: World, table: TableRecord) -> dict[str, bytes]:
     folder = world.log_folder(table)
-    return {file.name: file.read_bytes() for file in folder.glob("*")} if folder.exists() else {}
+    return {file.name: file.read_bytes() for file in folder.glob("*") if file.is_file()}
 
 
 async def is_closed(world: World, table: TableRecord) -> bool:

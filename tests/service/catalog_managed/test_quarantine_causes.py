@@ -86,9 +86,10 @@ async def test_a_file_that_nobody_here_wrote_is_another_cause(made, database_url
     await publish(world, table)
     head = await get_table(world.context, table.id)
     assert (head.state, head.quarantine_cause) == (TableState.QUARANTINED, QuarantineCause.LOG)
-    assert "move it away, then `release`" in str(head.state_reason)
+    assert "move it out of the log; then `rebuild`" in str(head.state_reason)
     world.log_file(table, 0).unlink()
-    assert (await release_table(world.context, table.id)).state is TableState.ACTIVE
+    done = await rebuild(world.context, table.id)
+    assert (done.lost, done.table.state, done.table.latest_version) == ((), TableState.ACTIVE, 1)
 
 
 async def test_the_words_of_a_reason_say_nothing_of_the_cause(made, database_url):

@@ -1,6 +1,8 @@
 """Tables whose version 0 a stock client writes: a place first, then the table, or nothing."""
 
 import json
+import shutil
+import uuid
 
 import pytest
 
@@ -55,6 +57,47 @@ class TestPlaces:
     def test_what_is_no_name_gets_none(self, stock, name):
         path = "/delta/v1/catalogs/main/schemas/air/staging-tables"
         assert stock.http.post(path, json={"name": name}).status_code == 400
+
+
+class TestLostByTheIndex:
+    """As where a database was restored from a backup that was made before."""
+
+    @pytest.fixture
+    def lost(self, stock, table) -> StockTable:
+        table.commit(1)
+        kept = stock.own.get(f"/tables/main.air.{table.name}").json()["id"]
+        assert stock.own.delete(f"/tables/main.air.{table.name}").is_success
+        assert stock.own.delete(f"/forgotten-tables/{kept}").is_success
+        return table
+
+    def register(self, table: StockTable, location: str):
+        body = {
+            "name": f"main.air.{table.name}",
+            "location": location,
+            "catalog_managed": True,
+            "by_marks": True,
+        }
+        return table.client.own.post("/tables/register", json=body)
+
+    def test_it_is_registered_where_the_service_placed_it(self, lost):
+        answer = self.register(lost, lost.location)
+        assert answer.status_code == 201, answer.text
+        assert lost.load()["metadata"]["table-uuid"] == lost.table_id
+        lost.commit(2)
+
+    def test_a_copy_elsewhere_is_not(self, lost):
+        elsewhere = f"{lost.location.removesuffix(lost.table_id)}{uuid.uuid4()}"
+        shutil.copytree(lost.log, elsewhere.removeprefix("file://") + "/_delta_log")
+        answer = self.register(lost, elsewhere)
+        assert answer.status_code == 422
+        assert "version 0 lies in the log" in answer.json()["detail"]
+
+    def test_nor_one_with_a_version_that_was_not_staged(self, lost):
+        for file in (lost.log / "_staged_commits").iterdir():
+            file.unlink()
+        answer = self.register(lost, lost.location)
+        assert answer.status_code == 422
+        assert "no staged commit has its bytes" in answer.json()["detail"]
 
 
 class TestCreating:

@@ -66,7 +66,7 @@ def recall(rows: Rows, kept: Kept) -> Recalled:
         if version is not None:
             found = rows.commit(version)
             assert found is not None, "an id is one of a version"
-            if found.record.body_digest is not None:
+            if not found.record.foreign:
                 continue
             rows.take_id(name)
         # Fences that the log holds have brought theirs back already.

@@ -123,7 +123,9 @@ class RegisterTableBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields
         bool,
         Meta(
             description="True, with `catalog_managed`, for one that this index has lost, as by a "
-            "restore: every version has to say that this service wrote it for this table. For "
+            "restore: every version has to say that this service wrote it for this table, or to "
+            "have the bytes of a staged commit; version 0 of a stock client has to be where the "
+            "service placed the table. For "
             "admins of everything, who know that nobody else ratifies its commits."
         ),
     ] = False

@@ -1,15 +1,25 @@
 """What a check finds in the log of a catalog-managed table: why it takes no commits."""
 
-from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.log.segment import BrokenLog
 from tidegate_protocol.replay.commits import UnreadableCommit
+from tidegate_service.core.catalog_managed.origins import (
+    NO_ORIGIN,
+    Origin,
+    copy_of,
+    origin_of,
+    way_out,
+)
 from tidegate_service.core.catalog_managed.own_log import CleanedUp, cleaned_up, not_own
-from tidegate_service.core.catalog_managed.questions import Commit, CommitsBehind, Hole, Versions
-from tidegate_service.core.catalog_managed.ratified_log import marked
+from tidegate_service.core.catalog_managed.questions import (
+    Commit,
+    Hole,
+    LastRatified,
+    OriginOf,
+    Versions,
+)
 from tidegate_service.core.log.catching_up.sight import Sight
 from tidegate_service.core.log.used_places import check_own
 from tidegate_service.core.ports.index import CommitSection
@@ -80,23 +90,42 @@ async def lost_behind_hole(
             missing, is_hole = 0, bool(commits)
         else:
             missing, is_hole = first + 1, await sight.see(section, Hole.behind(table))
-        # The same questions however far the table has come: it may be committed to all the time.
-        there = await sight.see(section, CommitsBehind(first)) if is_hole else ()
-        # What the index holds may have been published, in part.
-        for version in dict.fromkeys((*there[:1], *_first_behind(table.latest_version, there))):
-            content = await sight.see(section, Commit(version))
-            found = None if content is None else await unlike(section, version, content)
-            if found is not None and found.cause is QuarantineCause.SET_BACK:
-                return _lost_behind(missing, version)
+        # The same question however far the table has come: it may be committed to all the time.
+        version = await _lost(section, sight, first) if is_hole else None
     except BrokenLog as error:
         return Found(QuarantineCause.LOG, f"its log cannot be read: {error}", is_own_log=False)
+    return None if version is None else _lost_behind(missing, version)
+
+
+async def left_out(section: CommitSection, sight: Sight) -> Found | None:
+    """Why an index that was made anew from the log lacks versions: one that this service ratified
+    lies behind the last one that was taken in, and what leads to that version is missing or has no
+    origin. None where the index lacks none."""
+    version = section.table.published_version + 1
+    try:
+        lost = await _lost(section, sight, version - 1)
+        if lost is None:
+            return None
+        content = await sight.see(section, Commit(version))
+    except BrokenLog as error:
+        return Found(QuarantineCause.LOG, f"its log cannot be read: {error}", is_own_log=False)
+    found = None if content is None else await unlike(section, sight, version, content)
+    return found or _lost_behind(version, lost)
+
+
+async def _lost(section: CommitSection, sight: Sight, behind: int) -> int | None:
+    """The last version behind this one that this service ratified, if the index has lost that
+    version. Versions are published in order, so all before the last one were ratified, too."""
+    question = LastRatified(behind)
+    while (last := await sight.see(section, question)) is not None:
+        if await _is_held(section, last.version, last.content):
+            return None
+        found = await _found(section, last.version, last.origin)
+        if found.cause is QuarantineCause.SET_BACK:
+            return last.version
+        # A copy, or a late write of another table, says nothing of what lies before.
+        question = LastRatified(behind, last.version)
     return None
-
-
-def _first_behind(version: int, commits: Sequence[int]) -> Sequence[int]:
-    """The first of these behind a version, if any is."""
-    at = bisect_right(commits, version)
-    return commits[at : at + 1]
 
 
 def _lost_behind(missing: int, version: int) -> Found:
@@ -104,25 +133,56 @@ def _lost_behind(missing: int, version: int) -> Found:
         QuarantineCause.SET_BACK,
         f"version {missing} is missing from the log, no checkpoint covers it, and version "
         f"{version}, which this service published, is there and not in the index: {SET_BACK}; put "
-        f"the file of version {missing} back, or move the later ones away, then `rebuild`",
+        f"the file of version {missing} back, then `rebuild`. Only where that file is lost for "
+        "good: the later versions are lost, too; give their transaction ids to their writers, move "
+        "their files out of the log, then `rebuild`",
     )
 
 
-async def unlike(section: CommitSection, version: int, content: bytes | LogFile) -> Found | None:
+def _lost_behind_other(other: int, version: int) -> Found:
+    return Found(
+        QuarantineCause.SET_BACK,
+        f"version {version}, which this service published, is in the log and not in the index: "
+        f"{SET_BACK}. Before that, the log has a file of version {other}; {NO_ORIGIN}. "
+        f"Versions are published in order, so version {other} was ratified, too: {copy_of(other)}, "
+        "then `rebuild`",
+    )
+
+
+async def unlike(
+    section: CommitSection, sight: Sight, version: int, content: bytes | LogFile
+) -> Found | None:
     """Why a version cannot be published, where the log has `content` as that version already. None
-    where the index has the same bytes, or the version is published."""
+    where the index has the same bytes, or the version is published. Raises `Behind`."""
+    if await _is_held(section, version, content):
+        return None
+    try:
+        origin = await origin_of(version, content) or await sight.see(section, OriginOf(version))
+        if origin is not None:
+            return await _found(section, version, origin)
+        lost = await _lost(section, sight, version)
+    except BrokenLog as error:
+        return Found(QuarantineCause.LOG, f"its log cannot be read: {error}", is_own_log=False)
+    if lost is not None:
+        return _lost_behind_other(version, lost)
+    return Found(
+        QuarantineCause.LOG,
+        f"the log has a file of version {version}, and that version cannot be published while the "
+        f"file is there; {NO_ORIGIN}: {way_out(version)}; then `rebuild`",
+    )
+
+
+async def _is_held(section: CommitSection, version: int, content: bytes | LogFile) -> bool:
+    """Whether the version is published, or has the same bytes in the index."""
     if version <= section.table.published_version:
-        return None
+        return True
     held = await section.content(version) if version <= section.table.latest_version else None
-    if held is not None and await offload.is_same(held, content):
-        return None
-    info = await marked(content)
-    if info is None or info.txn_id is None:
-        return Found(
-            QuarantineCause.LOG,
-            f"the log has a file of version {version} that this service did not write, and that "
-            "version cannot be published while it is there: move it away, then `release`",
-        )
+    return held is not None and await offload.is_same(held, content)
+
+
+async def _found(section: CommitSection, version: int, origin: Origin) -> Found:
+    """Why a version with an origin, which the index has not, cannot be published."""
+    info = origin.info
     before = await section.state_at(min(version - 1, section.table.latest_version))
     try:
         check_own(None if before is None else before.metadata, info)
@@ -132,14 +192,15 @@ async def unlike(section: CommitSection, version: int, content: bytes | LogFile)
             f"the file of version {version} is none of this table's: {error}; move it away, then "
             "`release`",
         )
-    known = await section.transaction(info.txn_id)
+    known = None if info.txn_id is None else await section.transaction(info.txn_id)
     if isinstance(known, CommitRecord) and known.version <= section.table.published_version:
         return Found(
             QuarantineCause.LOG,
             f"the file of version {version} is a copy of version {known.version}, and that version "
             "cannot be published while it is there: move it away, then `release`",
         )
-    what = "another one than the index holds" if held is not None else "not in the index"
+    is_other = version <= section.table.latest_version
+    what = "another one than the index holds" if is_other else "not in the index"
     return Found(
         QuarantineCause.SET_BACK,
         f"version {version} is published in the log and {what}: {SET_BACK}; `rebuild` takes in "

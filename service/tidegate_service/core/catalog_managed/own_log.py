@@ -8,11 +8,11 @@ table's log.
 The log is the table's where it holds the last published version, byte for byte. If that file was
 cleaned up, the checkpoint that the log begins with decides: its metadata has to have the table's
 id. One of a later version was written since the index was as it is now: the database was set back.
-Then the commit of the checkpoint's version has to be there, too, and to say that this service wrote
-it for this table. Clean-up leaves that commit; nobody else writes one. Of an earlier checkpoint, a
-clean-up that was cut short may leave less: then the log begins with a later one. Where nothing was
-published, the log is another table's if its version 0 is; where version 0 is gone, a checkpoint
-decides in the same way.
+Then the commit of the checkpoint's version has to be there, too, and to be one that this service
+ratified for this table (`origins`). Clean-up leaves that commit; nobody else writes one. Of an
+earlier checkpoint, a clean-up that was cut short may leave less: then the log begins with a later
+one. Where nothing was published, the log is another table's if its version 0 is; where version 0 is
+gone, a checkpoint decides in the same way.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from tidegate_protocol.log.actions import Metadata
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.log.segment import BrokenLog
-from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit, table_id
+from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit
 from tidegate_service.core.catalog_managed.questions import Beginning, FirstCheckpoint, Versions
 from tidegate_service.core.log.catching_up.sight import Sight
 from tidegate_service.core.ports.index import CommitSection
@@ -87,7 +87,7 @@ async def _beginning(
     table = section.table
     try:
         return await sight.see(section, Beginning(table.location, table.published_version, least))
-    except UnreadableFile as error:
+    except (BrokenLog, UnreadableFile) as error:
         return f"the log's checkpoint cannot be read: {error}"
 
 
@@ -144,13 +144,14 @@ async def _set_back(section: CommitSection, first: FirstCheckpoint) -> str | Cle
         return why
     begins = f"the log begins with a checkpoint of version {version}, which the index does not "
     begins += "have" if version > table.latest_version else "know to be published"
-    info = first.info
-    if info is None or info.txn_id is None or table_id(info) != await _id_at(section, version):
+    origin = first.origin
+    if origin is None or not origin.is_of(await _id_at(section, version)):
         return (
-            f"{begins}, and the commit of that version is not there, or does not say that this "
-            "service wrote it for this table"
+            f"{begins}, and the commit of that version is not there, or neither says that this "
+            "service wrote it for this table nor has the bytes of a staged commit"
         )
-    known = await section.transaction(info.txn_id)
+    txn_id = origin.info.txn_id
+    known = None if txn_id is None else await section.transaction(txn_id)
     if isinstance(known, CommitRecord) and known.version != version:
         return f"{begins}, and what lies there as its commit is a copy of version {known.version}"
     if version <= table.latest_version and (await section.kept(version))[0] != first.sha256:

@@ -9,10 +9,17 @@ from dataclasses import dataclass
 
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.catalog_managed.findings import unlike
-from tidegate_service.core.catalog_managed.look import Unseen, WentOn, check_database, look
+from tidegate_service.core.catalog_managed.look import (
+    PAGE_S,
+    Unseen,
+    WentOn,
+    check_database,
+    look,
+)
 from tidegate_service.core.catalog_managed.set_back import quarantine_for
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.instance.own_logs import OwnLogs
+from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.observe.elapsed import elapsed_s
 from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, Step, around
 from tidegate_service.core.observe.ports_with_faults import with_faults
@@ -178,11 +185,7 @@ async def publish_batch(
         )
         own.remember(table.id, through, database=waiting.database)
     if other is not None:
-        async with index.commit_section(table.id) as section:
-            check_database(section, waiting.database)
-            found = await unlike(section, through + 1, other)
-            if found is not None:
-                await quarantine_for(section, found)
+        await _quarantine(index, log, table, through + 1, other, database=waiting.database)
     else:
         # Bytes are deleted only after the transaction that marks their versions as published. The
         # other way round, a lost write would lose the commit.
@@ -190,6 +193,27 @@ async def publish_batch(
     return Batch(
         count=done, through=through, behind=waiting.behind - done, is_over=other is not None
     )
+
+
+async def _quarantine(
+    index: Index, log: Log, table: TableHead, version: int, other: bytes | LogFile, *, database: str
+) -> None:
+    """Quarantine the table, whose version cannot be published since the log has `other` there."""
+    sight = SeenBefore()
+    while True:
+        try:
+            async with index.commit_section(table.id) as section:
+                check_database(section, database)
+                found = await unlike(section, sight, version, other)
+                if found is not None:
+                    await quarantine_for(section, found)
+            return
+        except Behind:
+            glance = await index.glance(table.id)
+            if glance is None:
+                # The table was forgotten.
+                return
+            await sight.ask(glance, log, within_s=PAGE_S)
 
 
 async def _put(

@@ -3,11 +3,13 @@
 
 import asyncio
 from collections.abc import Collection
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 
-from tidegate_protocol.log.actions import CommitInfo, Metadata
+from tidegate_protocol.log.actions import Metadata
 from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.log.file_names import MAX_VERSION
 from tidegate_protocol.log.segment import (
     BrokenLog,
     Checkpoint,
@@ -15,9 +17,14 @@ from tidegate_protocol.log.segment import (
     choose_segment,
     versions_left,
 )
-from tidegate_protocol.replay.commits import table_id
-from tidegate_service.core.catalog_managed.ratified_log import marked
+from tidegate_service.core.catalog_managed.origins import (
+    LOOKED_AT,
+    Origin,
+    StagedCommits,
+    origin_of,
+)
 from tidegate_service.core.log.catching_up.sight import Between
+from tidegate_service.core.log.catching_up.versions import contents
 from tidegate_service.core.log.files.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.files.listing import listed
 from tidegate_service.core.log.loading.bases import MOST_BASES
@@ -90,22 +97,6 @@ class Versions:
 
 
 @dataclass(frozen=True, slots=True)
-class CommitsBehind:
-    """Which versions behind this one have a commit? In order."""
-
-    version: int
-
-    def at(self, table: TableHead) -> "CommitsBehind":
-        return self
-
-    async def ask(self, log: Log, between: Between | None) -> tuple[int, ...]:
-        """Raises `BrokenLog` where there are more files than are read."""
-        files = await listed(log, behind=self.version, between=between)
-        commits, _ = await offload.run(len(files), versions_left, files)
-        return tuple(sorted(one for one in commits if one > self.version))
-
-
-@dataclass(frozen=True, slots=True)
 class Commit:
     """What is the file of this version?"""
 
@@ -118,23 +109,76 @@ class Commit:
         return await log.read(self.version)
 
 
+@dataclass(frozen=True, slots=True)
+class OriginOf:
+    """What shows that this service ratified the file of this version?"""
+
+    version: int
+
+    def at(self, table: TableHead) -> "OriginOf":
+        return self
+
+    async def ask(self, log: Log, between: Between | None) -> Origin | None:
+        content = await log.read(self.version)
+        if content is None:
+            return None
+        return await origin_of(self.version, content, StagedCommits(log))
+
+
+@dataclass(frozen=True, slots=True)
+class RatifiedFile:
+    version: int
+    content: bytes | LogFile
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class LastRatified:
+    """Which is the last version behind `version`, and before `before`, that has an origin? None
+    where none of the last `LOOKED_AT` files there has one, and not the first."""
+
+    version: int
+    before: int = MAX_VERSION
+
+    def at(self, table: TableHead) -> "LastRatified":
+        return self
+
+    async def ask(self, log: Log, between: Between | None) -> RatifiedFile | None:
+        """Raises `BrokenLog` where there are more files than are read."""
+        first = self.version if self.version >= 0 else None
+        files, staged = await listed(log, behind=first, between=between), StagedCommits(log)
+        commits, _ = await offload.run(len(files), versions_left, files)
+        behind = sorted((one for one in commits if self.version < one < self.before), reverse=True)
+        some = [*behind[:LOOKED_AT], *behind[LOOKED_AT:][-1:]]
+        async with aclosing(contents(log, some)) as found:
+            async for version, content in found:
+                if between is not None:
+                    await between()
+                if content is None:
+                    continue
+                origin = await origin_of(version, content, staged)
+                if origin is not None:
+                    return RatifiedFile(version, content, origin)
+        return None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstCheckpoint:
     """The checkpoint that a log begins with, and the commit of its version: the SHA-256 of its
-    file, None where that is gone, and its commitInfo, None where this service did not write it.
-    `ids` are those of the metadata of this checkpoint and of the log's newest one. `older` are the
+    file, None where that is gone, and its origin, None where this service did not ratify it. `ids`
+    are those of the metadata of this checkpoint and of the log's newest one. `older` are the
     versions before it whose files the log still has."""
 
     version: int
     older: tuple[int, ...]
     ids: frozenset[str]
     sha256: str | None
-    info: CommitInfo | None
+    origin: Origin | None
 
     @property
-    def is_marked(self) -> bool:
-        """Whether this service wrote the commit for the table of these checkpoints."""
-        return self.info is not None and self.ids == {table_id(self.info)}
+    def is_ratified(self) -> bool:
+        """Whether this service ratified the commit for the table of these checkpoints."""
+        return self.origin is not None and len(self.ids) == 1 and self.origin.is_of(*self.ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +186,9 @@ class Beginning:
     """Which checkpoint does the log begin with? None where it begins with none of `published` or a
     later version. Checkpoints of versions before `least` are taken as not there.
 
-    Of checkpoints behind `published`, the oldest one counts that can be read and whose commit is
-    marked, if it is one of the first `MOST_BASES`; without such a one, the oldest that can be read.
+    Of checkpoints behind `published`, the oldest one counts that can be read and whose commit this
+    service ratified, if it is one of the first `MOST_BASES`; without such a one, the oldest that
+    can be read.
     """
 
     location: str
@@ -171,7 +216,7 @@ class Beginning:
             except UnreadableFile as error:
                 unread = unread or error
             else:
-                if one.is_marked or one.version == self.published:
+                if one.is_ratified or one.version == self.published:
                     return one
                 found = found or one
             if segment.newest is None:
@@ -186,13 +231,13 @@ class Beginning:
         first, newest = segment.checkpoint, segment.newest
         assert first is not None, "what comes before the newest checkpoint has one"
         ids = {await self._id(log, one) for one in (first, newest) if one is not None}
-        content = await log.read(first.version)
+        content, staged = await log.read(first.version), StagedCommits(log)
         return FirstCheckpoint(
             version=first.version,
             older=segment.older,
             ids=frozenset(ids),
             sha256=None if content is None else await offload.sha256_of(content),
-            info=None if content is None else await marked(content),
+            origin=None if content is None else await origin_of(first.version, content, staged),
         )
 
     async def _id(self, log: Log, checkpoint: Checkpoint) -> str:

@@ -7,33 +7,48 @@ from there on are lost, and are reported.
 """
 
 import logging
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.features.known import CATALOG_MANAGED
+from tidegate_protocol.features.known import CATALOG_MANAGED, UNITY_TABLE_ID
 from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.log.actions import CommitInfo
 from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.log.segment import BrokenLog
 from tidegate_protocol.replay.commits import (
     UnreadableCommit,
-    body_digest,
     commit_info,
     parse_commit,
     table_id,
 )
-from tidegate_protocol.replay.foreign import parse_foreign_commit
 from tidegate_service.core.access.audit import Change, Deed
+from tidegate_service.core.catalog_managed.findings import unlike
+from tidegate_service.core.catalog_managed.origins import (
+    NO_ORIGIN,
+    StagedCommits,
+    next_step,
+    origin_of,
+    ratified,
+)
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused
 from tidegate_service.core.log.catching_up.foreign_commits import append_foreign, foreign_commit
+from tidegate_service.core.log.catching_up.sight import SeenNow
 from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import CommitRecord, RatifiedCommit, TableHead
+from tidegate_service.core.ports.records import (
+    CommitRecord,
+    RatifiedCommit,
+    TableHead,
+    TableRecord,
+)
 from tidegate_service.core.ports.store.storage import Log
 from tidegate_service.core.sharing import offload
 
 logger = logging.getLogger("tidegate.service")
+
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,31 +118,15 @@ def tell_lost(table: TableHead, lost: Sequence[LostCommit]) -> None:
         )
 
 
-async def marked(content: bytes | LogFile) -> CommitInfo | None:
-    """The commitInfo of a version that this service ratified; None for any other bytes. The version
-    is known by two marks: a transaction id, and the digest of what was proposed under it."""
-    parse = partial(parse_foreign_commit, content, catalog_managed=True)
-    try:
-        info = commit_info(await offload.run(offload.weight_of_log(content), parse))
-    except UnreadableCommit:
-        return None
-    return info if info is not None and is_ours(info) else None
-
-
-def is_ours(info: CommitInfo) -> bool:
-    """Whether the commitInfo has both marks."""
-    return info.txn_id is not None and body_digest(info) is not None
-
-
 async def go_on(section: CommitSection, log: Log, before: TableHead) -> tuple[LostCommit, ...]:
-    """Append the versions after the section's head: all that this service published, then the
-    kept ones that follow them (`keep_unpublished`). Returns the kept commits that are lost.
-    `before` is the table as it was when they were kept.
+    """Append the versions after the section's head: all that this service published (`origins`),
+    then the kept ones that follow them (`keep_unpublished`). Returns the kept commits that are
+    lost. `before` is the table as it was when they were kept.
 
     Raises `Refused` (`broken-log`) where another writer's file has the place of a kept version, and
     where a version that only the index has cannot be read.
     """
-    parted = None
+    parted, staged = None, StagedCommits(log)
     while (found := await log.read(version := section.table.latest_version + 1)) is not None:
         await section.take_time()
         ours = await section.kept_unpublished(version)
@@ -135,15 +134,17 @@ async def go_on(section: CommitSection, log: Log, before: TableHead) -> tuple[Lo
             # A publisher may have been cut off before it marked the version as published.
             commit = await _kept(section, version, found)
         else:
-            published = await _published(section, version, found)
+            published = await _published(section, version, found, staged)
             if published is None and parted is None and ours is not None:
                 expected = await offload.sha256_of(ours)
+                why = await unlike(section, SeenNow(log), version, found)
+                assert why is not None, "the section has no such version yet"
                 raise Refused(
                     f"version {version} of table {section.table.name} lies in the log with other "
                     f"bytes than were ratified: expected SHA-256 {expected}, found "
                     f"{await offload.sha256_of(found)}",
                     code=Code.BROKEN_LOG,
-                    hint="this service did not write that file; move it away",
+                    hint=why.reason,
                 )
             if published is None:
                 # A file that others put after a catalog-managed table's versions is no version.
@@ -162,18 +163,47 @@ async def go_on(section: CommitSection, log: Log, before: TableHead) -> tuple[Lo
 
 
 async def _published(
-    section: CommitSection, version: int, content: bytes | LogFile
+    section: CommitSection, version: int, content: bytes | LogFile, staged: StagedCommits
 ) -> RatifiedCommit | None:
-    """The commit of a file that this service wrote as that version; None for any other file."""
-    if await marked(content) is None:
+    """The commit of a file that this service ratified as that version; None for any other file.
+    Raises `Refused` for a commit that does not follow from the version before."""
+    try:
+        origin = await origin_of(version, content, staged)
+    except BrokenLog as error:
+        raise Refused(str(error), code=Code.BROKEN_LOG) from None
+    if origin is None:
         return None
+    if origin.info.txn_id is not None:
+        known = await section.transaction(origin.info.txn_id)
+        if isinstance(known, CommitRecord):
+            # A copy of an earlier version has its id; an id lands once.
+            return None
     try:
         commit = await foreign_commit(section, version, content)
     except UnreadableCommit:
         # A late write of a table that was at this place before has marks, too.
         return None
-    # A copy of an earlier version has its marks; an id lands once.
-    return commit if commit.record.transaction_id is not None else None
+    if await _is_earlier(section, origin.info, version - 1):
+        raise Refused(
+            f"version {version} of table {section.table.name} was ratified before version "
+            f"{version - 1} in the log, and follows from another version {version - 1}, whose file "
+            "was moved away",
+            code=Code.BROKEN_LOG,
+            hint=f"the versions from {version} on are lost: give their transaction ids to their "
+            "writers, move their files out of the log, then rebuild the table",
+        )
+    return commit
+
+
+async def _is_earlier(section: CommitSection, info: CommitInfo, before: int) -> bool:
+    """Whether a commit says an in-commit timestamp that is not after that of the version before."""
+    sha256, _ = await section.kept(before) if before >= 0 else (None, 0)
+    # Where only a checkpoint is left of that version, the commit's own timestamp is not known.
+    found = None if sha256 is None else await section.winners(before - 1, before)
+    last = found[0].commit_info if found else None
+    if last is None or last.in_commit_timestamp is None or info.in_commit_timestamp is None:
+        return False
+    return info.in_commit_timestamp <= last.in_commit_timestamp
 
 
 async def _kept(section: CommitSection, version: int, content: bytes | LogFile) -> RatifiedCommit:
@@ -194,6 +224,10 @@ async def _lost(section: CommitSection, versions: Iterable[int]) -> tuple[LostCo
         content = await section.kept_unpublished(version)
         if content is None:
             continue
+        if version <= section.table.latest_version:
+            sha256, _ = await section.kept(version)
+            if sha256 == await offload.sha256_of(content):
+                continue
         actions = await offload.run(offload.weight_of_log(content), parse_commit, content)
         info = commit_info(actions)
         transaction_id = None if info is None else info.txn_id
@@ -203,22 +237,9 @@ async def _lost(section: CommitSection, versions: Iterable[int]) -> tuple[LostCo
     return tuple(lost)
 
 
-async def ratified(section: CommitSection, version: int) -> CommitInfo | None:
-    """The commitInfo of an adopted version, if this service wrote it, and as this version: a copy
-    of another version has the same marks, but its id has landed there. None for any other, and for
-    one of which only a checkpoint is left."""
-    sha256, _ = await section.kept(version)
-    found = None if sha256 is None else await section.winners(version - 1, version)
-    info = found[0].commit_info if found else None
-    if info is None or info.txn_id is None or not is_ours(info):
-        return None
-    known = await section.transaction(info.txn_id)
-    return info if isinstance(known, CommitRecord) and known.version == version else None
-
-
-async def check_marks(section: CommitSection) -> None:
+async def check_marks(section: CommitSection, log: Log) -> None:
     """Check that the section's table, which was read from its log, is catalog-managed and begins at
-    version 0, and that this service wrote every version for this table. Raises `Refused`."""
+    version 0, and that this service ratified every version for this table. Raises `Refused`."""
     table = section.table
     if table.protocol is None or not supports(table.protocol, CATALOG_MANAGED):
         raise Refused(
@@ -232,17 +253,28 @@ async def check_marks(section: CommitSection) -> None:
             "and whether this service wrote that cannot be seen",
             code=Code.BROKEN_LOG,
         )
+    staged = StagedCommits(log)
     for version in range(table.latest_version + 1):
-        info = await ratified(section, version)
-        if info is None:
+        origin = await ratified(section, version, staged)
+        if origin is None:
+            if version == 0 and _is_at_given_place(table):
+                continue
             raise Refused(
-                f"version {version} lies in the log, and this service did not write it as that",
+                f"version {version} lies in the log; {NO_ORIGIN}",
                 code=Code.BROKEN_LOG,
+                hint=await next_step(section, version, staged),
             )
         # Whether that id is this table's was checked when the version was read.
-        if version and table_id(info) is None:
+        if version and not origin.is_staged and table_id(origin.info) is None:
             raise Refused(
                 f"version {version} does not say which table it was decided for, as none did that "
                 "a release before this one wrote",
                 code=Code.UNSUPPORTED_FEATURE,
             )
+
+
+def _is_at_given_place(table: TableRecord) -> bool:
+    """Whether a stock client created the table where the service said. Its version 0 has no mark;
+    the name of the folder ends with the id that the service gave the table."""
+    given = "" if table.metadata is None else table.metadata.configuration.get(UNITY_TABLE_ID, "")
+    return bool(_UUID.fullmatch(given)) and table.location.endswith(f"-{given}")

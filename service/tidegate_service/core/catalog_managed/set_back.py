@@ -186,7 +186,7 @@ async def _found(context: Context, section: CommitSection, sight: Sight) -> Foun
     if found is not None or following is None:
         return found
     # Of a log that nothing was published in, the first file is both.
-    found = await unlike(section, section.table.published_version + 1, following)
+    found = await unlike(section, sight, section.table.published_version + 1, following)
     if found is None and section.table.state is TableState.ACTIVE:
         # A publisher has put it, and more perhaps, and has not marked it yet. What waits of a
         # quarantined table keeps it as it is.

@@ -10,13 +10,13 @@ reads the store itself.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Metadata
 from tidegate_service.core.access.audit import Change, Deed
-from tidegate_service.core.catalog_managed.findings import Found, lost_behind_hole
+from tidegate_service.core.catalog_managed.findings import Found, left_out, lost_behind_hole
 from tidegate_service.core.catalog_managed.own_log import CleanedUp, cleaned_up, not_own
 from tidegate_service.core.catalog_managed.questions import Ends
 from tidegate_service.core.catalog_managed.ratified_log import (
@@ -160,14 +160,18 @@ async def rebuild_catalog_managed(context: Context, glance: Glance) -> Rebuilt:
         async with context.index.commit_section(table_id, who=context.who) as section:
             log = context.storage.log(section.table.location, who=context.who)
             parted, unknown = await _from_log_and_index(context, section, log, least=least)
-            return await _saved(context, section, parted, unknown)
+            return await _saved(context, section, parted, unknown, log=log)
 
     try:
         return await from_first_base(rebuilt)
     except Refused as refused:
+        found = refused.found if isinstance(refused, _Lost) else None
+        hint = "" if refused.hint is None else f"; {refused.hint}"
         async with context.index.commit_section(table_id, who=context.who) as section:
             # Commits from now on might be put into a log that is another table's.
-            await quarantine_for(section, Found(QuarantineCause.LOG, refused.detail))
+            await quarantine_for(
+                section, found or Found(QuarantineCause.LOG, f"{refused.detail}{hint}")
+            )
         raise
 
 
@@ -196,6 +200,14 @@ async def _from_log_and_index(
     return await go_on(section, log, before), unknown
 
 
+class _Lost(Refused):
+    """The log has versions that cannot be taken in, and that the index has lost."""
+
+    def __init__(self, table: TableHead, found: Found) -> None:
+        super().__init__(f"table {table.name}: {found.reason}", code=Code.BROKEN_LOG)
+        self.found = found
+
+
 async def _check_own(section: CommitSection, log: Log, *, least: int) -> tuple[int, int]:
     """See that the log is the table's, and put files back that are gone from it.
 
@@ -216,7 +228,7 @@ async def _check_own(section: CommitSection, log: Log, *, least: int) -> tuple[i
         if found is None and last is not None:
             found = await cleaned_up(section, sight, least=least)
         if found is None and (hole := await lost_behind_hole(section, sight, last)) is not None:
-            found = hole.reason
+            raise _Lost(table, hole)
     match found:
         case None:
             return table.published_version, least
@@ -235,13 +247,26 @@ async def _saved(
     section: CommitSection,
     parted: tuple[LostCommit, ...] = (),
     unknown: UnknownIds | None = None,
+    *,
+    log: Log | None = None,
 ) -> Rebuilt:
     """Save the index that was made anew. `parted` are the versions that do not follow from what is
-    published, `unknown` those that nothing is known of."""
+    published, `unknown` those that nothing is known of. `log` is a catalog-managed table's, which
+    has to be in the index as far as this service ratified it."""
     # The writers were told that these commits landed. They must hear that they are lost, and the
     # commits must not land once more.
     replaced = await section.restore_ids()
-    lost = parted or tuple(LostCommit(version=v, transaction_id=name) for v, name in replaced)
+    # A copy of a version before the first one is known by its id, which is back.
+    if log is not None and (found := await left_out(section, SeenNow(log))) is not None:
+        raise _Lost(section.table, found)
+    lost = tuple(LostCommit(version=version, transaction_id=name) for version, name in replaced)
+    if parted:
+        # A commit that says no id landed under an id of its own all the same.
+        names = dict(replaced)
+        lost = tuple(
+            one if one.transaction_id else replace(one, transaction_id=names.get(one.version))
+            for one in parted
+        )
     rebuilt = Change(deed=Deed.REBUILD, by=context.caller, version=section.table.latest_version)
     await section.record_change(rebuilt)
     await record_lost(context, section, lost)

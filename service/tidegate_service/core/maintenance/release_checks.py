@@ -35,7 +35,7 @@ async def catalog_managed_check(context: Context, table: TableHead) -> Check:
             raise Unavailable(f"table {head.name} was changed meanwhile; ask again")
         found = await lost(context, section) or await strange(section, sight, last)
         if found is None and other is not None:
-            found = await unlike(section, *other)
+            found = await unlike(section, sight, *other)
         if found is not None:
             await quarantine_for(section, found)
             raise still_broken(head, found.reason)
@@ -102,7 +102,8 @@ async def _check_plain(section: CommitSection, sight: SeenBefore) -> None:
 def _gap(version: int) -> str:
     return (
         f"version {version} is missing from the log, and there are later ones: put its file back, "
-        "move the later ones away, or rebuild the table where a checkpoint has taken its place"
+        "or rebuild the table where a checkpoint has taken its place. Only where that file is lost "
+        "for good are the later ones lost, too: move their files out of the log"
     )
 
 

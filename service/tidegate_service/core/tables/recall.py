@@ -12,12 +12,16 @@ from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.known import CATALOG_MANAGED
 from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.log.segment import LogSegment
-from tidegate_protocol.replay.commits import table_id
+from tidegate_service.core.catalog_managed.origins import (
+    NO_ORIGIN,
+    StagedCommits,
+    next_step,
+    ratified,
+)
 from tidegate_service.core.catalog_managed.ratified_log import (
     LostCommit,
     UnknownIds,
     check_marks,
-    ratified,
     unknown_ids,
 )
 from tidegate_service.core.errors import Refused
@@ -25,6 +29,7 @@ from tidegate_service.core.log.loading.bases import BaseRefused
 from tidegate_service.core.ports.forgotten import Recalled
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import ForgottenTable
+from tidegate_service.core.ports.store.storage import Log
 
 Brought = tuple[Sequence[LostCommit], UnknownIds | None]
 """The commits that the log has others in the places of, and of a catalog-managed table the versions
@@ -40,7 +45,7 @@ class PlainRegistration:
         """Raise `Refused` where nothing at the place may be registered. `was_ours` says that a
         catalog-managed table is known to have been forgotten there."""
 
-    async def recall(self, section: CommitSection, read: LogSegment) -> Brought:
+    async def recall(self, section: CommitSection, log: Log, read: LogSegment) -> Brought:
         """Bring back what is kept of the table, which was made from what was `read`. Raises
         `Refused` where the log is not the table's, or not all of it."""
         kept = await section.forgotten(await section.metadata_ids())
@@ -68,14 +73,14 @@ class CatalogManagedRegistration:
                 "everything registers it with `by_marks`",
             )
 
-    async def recall(self, section: CommitSection, read: LogSegment) -> Brought:
+    async def recall(self, section: CommitSection, log: Log, read: LogSegment) -> Brought:
         ids = await section.metadata_ids()
         kept = await section.forgotten(ids, catalog_managed=True)
         unknown = None
         if self.by_marks and not kept:
-            await check_marks(section)
+            await check_marks(section, log)
         else:
-            old = await _check_whole(section, read, kept[0] if kept else None)
+            old = await _check_whole(section, log, read, kept[0] if kept else None)
             unknown = unknown_ids(section.table, known=old.latest_version, older=read.older)
         lost: list[LostCommit] = []
         for old in kept:
@@ -100,15 +105,15 @@ def _lost(recalled: Recalled) -> list[LostCommit]:
 
 
 async def _check_whole(
-    section: CommitSection, read: LogSegment, old: ForgottenTable | None
+    section: CommitSection, log: Log, read: LogSegment, old: ForgottenTable | None
 ) -> ForgottenTable:
     """See that the log has what was ratified of a catalog-managed table, all of it and no more.
     Returns `old`.
 
     The database may have been set back to when the table was forgotten. So there may be later
-    versions than the head that was kept: they count where their marks say that this service
-    ratified them. For the same reason the service may have cleaned the log up past the kept head,
-    to a checkpoint and the commit of its version.
+    versions than the head that was kept: they count where this service ratified them (`origins`).
+    For the same reason the service may have cleaned the log up past the kept head, to a checkpoint
+    and the commit of its version.
     """
     table = section.table
     if old is None or table.protocol is None or not supports(table.protocol, CATALOG_MANAGED):
@@ -125,16 +130,16 @@ async def _check_whole(
             code=Code.BROKEN_LOG,
             hint="put the missing files back",
         )
-    first = max(old.latest_version + 1, table.first_version)
+    first, staged = max(old.latest_version + 1, table.first_version), StagedCommits(log)
     if first == table.first_version:
-        await _check_beginning(section, read, old)
+        await _check_beginning(section, staged, read, old)
     for version in range(first, table.latest_version + 1):
-        if await ratified(section, version) is None:
+        if await ratified(section, version, staged) is None:
             raise Refused(
                 f"version {version} lies in the log behind version {old.latest_version}, the last "
-                "one that was ratified, and this service did not write it",
+                f"one that was ratified; {NO_ORIGIN}",
                 code=Code.BROKEN_LOG,
-                hint="move it away, with whatever lies behind it",
+                hint=await next_step(section, version, staged),
             )
     sha256, _ = await section.kept(table.latest_version)
     if (
@@ -150,18 +155,21 @@ async def _check_whole(
     return old
 
 
-async def _check_beginning(section: CommitSection, read: LogSegment, old: ForgottenTable) -> None:
+async def _check_beginning(
+    section: CommitSection, staged: StagedCommits, read: LogSegment, old: ForgottenTable
+) -> None:
     """See that the service itself has cleaned up a log that begins behind the head that was kept.
-    Its clean-up leaves the commit of the checkpoint's version, which says for which table it was
-    written. A clean-up that was cut short may have left less at an earlier checkpoint."""
+    Its clean-up leaves the commit of the checkpoint's version, which it ratified for this table. A
+    clean-up that was cut short may have left less at an earlier checkpoint."""
     table = section.table
-    info = await ratified(section, table.first_version)
-    if info is not None and table.metadata is not None and table_id(info) == table.metadata.id:
+    origin = await ratified(section, table.first_version, staged)
+    if origin is not None and table.metadata is not None and origin.is_of(table.metadata.id):
         return
     why = (
         f"the log begins with a checkpoint of version {table.first_version}, and version "
         f"{old.latest_version} was the last one that was ratified; the commit of the checkpoint's "
-        "version is not there, or does not say that this service wrote it for this table"
+        "version is not there, or neither says that this service wrote it for this table nor has "
+        "the bytes of a staged commit"
     )
     hint = "put the missing files back"
     if read.newest is not None:

@@ -158,7 +158,7 @@ async def _from_log(
                 code=refused.code,
                 hint="a catalog-managed table was forgotten here: register it with catalog_managed",
             ) from refused
-        lost, unknown = await registration.recall(section, read)
+        lost, unknown = await registration.recall(section, log, read)
         version = section.table.latest_version
         await section.record_change(Change(deed=Deed.REGISTER, by=context.caller, version=version))
         await record_lost(context, section, lost)

@@ -209,7 +209,7 @@ async def _recall_commits(
             .where(
                 same_id,
                 commits.c.version != kept.c.version,
-                ~(not_there & commits.c.body_digest.is_not(None)),
+                ~(not_there & ~commits.c.is_foreign),
             )
             .values(transaction_id=None)
         )
@@ -249,8 +249,8 @@ async def _recall_aborts(
                 some,
                 commits.c.table_id == table_id,
                 commits.c.transaction_id == aborts.c.transaction_id,
-                # What this service wrote itself has landed, whatever a tombstone says.
-                commits.c.body_digest.is_(None),
+                # What this service ratified has landed, whatever a tombstone says.
+                commits.c.is_foreign,
             )
             .values(transaction_id=None)
         )

@@ -240,7 +240,7 @@ async def restore_ids(connection: AsyncConnection, table_id: UUID) -> list[tuple
             commits.c.table_id == table_id,
             commits.c.transaction_id == _ASIDE.c.transaction_id,
             commits.c.version != _ASIDE.c.version,
-            ~(gone & commits.c.body_digest.is_not(None)),
+            ~(gone & ~commits.c.is_foreign),
         )
         .values(transaction_id=None)
     )

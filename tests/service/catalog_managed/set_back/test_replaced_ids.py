@@ -7,10 +7,12 @@ import pytest
 
 from tests.service.catalog_managed.guarded import rows
 from tests.service.catalog_managed.restoring import body, commit, publish, quiet
+from tests.service.catalog_managed.stock_commits import WITHOUT_ID, again, staged, stock_set_back
+from tests.service.faults import Fault
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.catalog_managed.ratified_log import LostCommit
 from tidegate_service.core.commit.propose import propose
-from tidegate_service.core.commit.transaction_ids import status
+from tidegate_service.core.commit.transaction_ids import abort, status
 from tidegate_service.core.errors import Refused, TableQuarantined
 from tidegate_service.core.maintenance.forget import forget_table
 from tidegate_service.core.maintenance.rebuild import rebuild
@@ -77,6 +79,82 @@ async def test_it_is_so_behind_forgetting(parted, kept_as):
     known = await status(world.context, again.id, "f")
     assert known.landed.record.version == 4
     await landed_as_published(world, again)
+
+
+async def test_the_id_of_a_stock_clients_work_is_where_the_log_has_it(made, database_url):
+    """A primary that was lost published `stock-f` as version 4, and the standby had ratified the
+    same work, staged again, as version 5."""
+    at = await stock_set_back(made, database_url)
+    # Nothing is published of what both ratify.
+    made.storage.faults.extend([Fault.REFUSED] * 20)
+    for world, names in ((at.now, "e"), (at.then, "xy")):
+        await commit(world, at.table, *names)
+        head = await get_table(world.context, at.table.id)
+        version, moment = head.latest_version + 1, head.latest_timestamp + 1
+        said = staged(world, at.table, version, "stock-f", at=moment)
+        assert (await again(world, at.table, said)).latest_version == version
+    made.storage.faults.clear()
+    await publish(at.now, at.table)
+    then, table = made.instance(at.old_url), at.table
+    for lost in ("xy", ""):
+        assert [one.transaction_id for one in (await rebuild(then.context, table.id)).lost] == [
+            *lost
+        ]
+        known = await then.context.index.transaction(table.id, "stock-f")
+        assert known.version == 4
+    await forget_table(then.context, table.id)
+    with psycopg.connect(at.old_url) as connection:
+        # As an index of before had the id.
+        connection.execute(
+            "UPDATE forgotten_commits SET version = 7 WHERE transaction_id = 'stock-f'"
+        )
+    asked = RegisterTable(name=table.name, location=table.location, catalog_managed=True)
+    back, _ = await register_table(then.context, asked)
+    assert (await then.context.index.transaction(back.id, "stock-f")).version == 4
+
+
+async def test_an_abort_gives_way_to_what_a_stock_client_committed(made, database_url):
+    """The standby aborted an id that the primary had ratified, and has published since."""
+    at = await stock_set_back(made, database_url)
+    made.storage.faults.extend([Fault.REFUSED] * 20)
+    head = await get_table(at.now.context, at.table.id)
+    said = staged(at.now, at.table, 3, "stock-f", at=head.latest_timestamp + 1)
+    await again(at.now, at.table, said)
+    await abort(at.then.context, at.table.id, "stock-f")
+    made.storage.faults.clear()
+    await publish(at.now, at.table)
+    then, table = made.instance(at.old_url), at.table
+    assert (await rebuild(then.context, table.id)).lost == ()
+    assert (await then.context.index.transaction(table.id, "stock-f")).version == 3
+    await forget_table(then.context, table.id)
+    with psycopg.connect(at.old_url) as connection:
+        # A database of before had the abort when the table was forgotten.
+        connection.execute(
+            "INSERT INTO forgotten_aborts"
+            " SELECT table_id, transaction_id, now(), 2 FROM forgotten_commits"
+            " WHERE transaction_id = 'stock-f' ON CONFLICT DO NOTHING"
+        )
+    asked = RegisterTable(name=table.name, location=table.location, catalog_managed=True)
+    back, _ = await register_table(then.context, asked)
+    assert (await then.context.index.transaction(back.id, "stock-f")).version == 3
+
+
+async def test_a_stock_clients_work_that_both_ratified_is_not_lost(made, database_url):
+    """In the same file, as the same version; no id says that it landed."""
+    at = await stock_set_back(made, database_url)
+    made.storage.faults.extend([Fault.REFUSED] * 20)
+    await commit(at.now, at.table, "e")
+    await commit(at.then, at.table, "x")
+    moment = (await get_table(at.then.context, at.table.id)).latest_timestamp + 1000
+    said = staged(at.now, at.table, 4, WITHOUT_ID, at=moment)
+    for world in (at.now, at.then):
+        assert (await again(world, at.table, said)).latest_version == 4
+    made.storage.faults.clear()
+    await publish(at.now, at.table)
+    then = made.instance(at.old_url)
+    done = await rebuild(then.context, at.table.id)
+    assert [one.transaction_id for one in done.lost] == ["x"]
+    assert (await again(then, at.table, said)).latest_version == 4
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from tests.servers.postgres import url_of
 from tests.service.catalog_managed.restoring import backups
 from tests.service.catalog_managed.set_back.cleaning import A_DAY, cleaned_up
 from tests.service.process.cli.command_line import invoke
+from tests.service.unity_catalog.stock import StockClient
+from tests.service.unity_catalog.stock import add as stock_add
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.index.embedded.cluster import environment, programs
 
@@ -147,6 +149,48 @@ def test_after_a_restore_behind_a_clean_up(start_service, database_url, postgres
         after.join()
 
 
+def test_stock_tables_after_a_restore(start_service, database_url, postgres_server, tmp_path):
+    before = start_service()
+    stock = StockClient(before.url)
+    old = stock.create("old")
+    of_stock(old)
+    dump = tmp_path / "index.dump"
+    run("pg_dump", "--format=custom", "--file", dump, database_url)
+    of_stock(old)
+    ours = proposal(stock_add(), transaction_id="ours")
+    assert stock.own.post("/tables/main.air.old/commits", json=ours).is_success
+    new = stock.create("new")
+    last = [(table, of_stock(table)) for table in (old, new)]
+    before.stop()
+    before.join()
+
+    with restored(postgres_server.url, dump) as url:
+        after = start_service(database_url=url)
+        stock = StockClient(after.url)
+        refused = stock.own.post("/tables/main.air.old/commits", json=ours)
+        assert (refused.status_code, refused.json()["code"]) == (503, "table-quarantined")
+        assert "`rebuild`" in refused.json()["detail"]
+        for line in commands():
+            done = invoke(
+                *line.replace("main.air.flights", "main.air.old").split()[1:], "--url", after.url
+            )
+            assert done.exit_code == 0, done.output
+        marks = ("--catalog-managed", "--by-marks", "--url", after.url)
+        done = invoke("table", "register", "main.air.new", new.location, *marks)
+        assert done.exit_code == 0, done.output
+        for table, staged in last:
+            version, table.client = staged.said["version"], stock
+            landed = table.propose(staged)
+            assert landed.is_success, landed.text
+            assert landed.json()["latest-table-version"] == version
+            assert table.load()["metadata"]["table-uuid"] == table.table_id
+            of_stock(table)
+        again = stock.own.post("/tables/main.air.old/commits", json=ours).json()
+        assert (again["version"], again["replayed"]) == (3, True)
+        after.stop()
+        after.join()
+
+
 async def clean_up(server_url, url, folder, name, *, to):
     async with backups(server_url, folder) as made:
         world = made.instance(url)
@@ -162,6 +206,13 @@ def committed(client, table, name):
     answer = client.post(f"/tables/{table}/commits", json=body(name))
     assert answer.is_success, answer.text
     return answer.json()
+
+
+def of_stock(table):
+    """A commit of a stock client, which has landed as the next version."""
+    head = table.client.own.get(f"/tables/main.air.{table.name}").json()
+    at = head["latest_timestamp"] + 1
+    return table.commit(head["latest_version"] + 1, inCommitTimestamp=at)
 
 
 def caught_up(client, *tables):

@@ -111,7 +111,7 @@ async def test_a_look_finds_a_file_that_this_service_did_not_write(made, databas
     await publish(world, table)
     foreign_commit(world, table, 1, FOREIGN_ADD)
     world = made.instance(database_url)
-    with pytest.raises(TableQuarantined, match=r"did not write.* move it away, then `release`"):
+    with pytest.raises(TableQuarantined, match=r"did not write.* move it out of the log"):
         await propose(world.context, table.id, body("a"))
     world.log_file(table, 1).unlink()
     await release_table(world.context, table.id)

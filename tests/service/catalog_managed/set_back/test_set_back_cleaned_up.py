@@ -204,13 +204,13 @@ class TestRefused:
         at = await SetBack(made, database_url).make()
         at.now.log_file(at.table, 4).unlink()
         foreign_commit(at.now, at.table, 4, FOREIGN_ADD)
-        await at.check_refused("does not say that this service wrote it for this table")
+        await at.check_refused("neither says that this service wrote it for this table")
 
     async def test_a_commit_of_another_table(self, made, database_url):
         at = await SetBack(made, database_url).make()
         other = await SetBack(made, database_url).make()
         shutil.copy(other.now.log_file(other.table, 4), at.now.log_file(at.table, 4))
-        await at.check_refused("does not say that this service wrote it for this table")
+        await at.check_refused("neither says that this service wrote it for this table")
 
     async def test_a_copy_of_an_earlier_version(self, made, database_url):
         at = await SetBack(made, database_url).make()
@@ -251,7 +251,9 @@ class TestRefused:
         at.now.log_file(at.table, 6).unlink()
         foreign_commit(at.now, at.table, 6, FOREIGN_ADD)
         assert (await rebuild(at.then.context, at.table.id)).table.latest_version == 5
-        with pytest.raises(TableQuarantined, match=r"version 6 that this service did not write"):
+        with pytest.raises(
+            TableQuarantined, match="file of version 6, and that version cannot be published"
+        ):
             await propose(at.then.context, at.table.id, body("new"))
 
 

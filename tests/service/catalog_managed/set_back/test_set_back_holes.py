@@ -60,7 +60,7 @@ async def test_nothing_is_acknowledged_or_put_into_the_hole(made, database_url, 
     at = await At().make(made, database_url)
     third = at.take(3)
     before = log_of(at.then, at.table)
-    with pytest.raises(TableQuarantined, match=r"version 3 is missing.* version 4,.*set back"):
+    with pytest.raises(TableQuarantined, match=r"version 3 is missing.* version 5,.*set back"):
         await call(at.then, at.table)
     await check_quarantined(at)
     await publish(at.then, at.table)
@@ -107,14 +107,53 @@ async def test_where_the_later_ones_are_moved_away_the_table_goes_on(made, datab
     assert (await propose(at.then.context, at.table.id, body("new"))).record.version == 3
 
 
-async def test_a_hole_further_behind_is_found_once_it_is_the_next(made, database_url):
+async def test_a_hole_further_behind_is_found_by_the_rebuild(made, database_url):
     at = await At().make(made, database_url)
     at.take(4)
     with pytest.raises(TableQuarantined, match="version 3 is published in the log"):
         await propose(at.then.context, at.table.id, body("new"))
+    with pytest.raises(Refused, match=r"version 4 is missing.* version 5,"):
+        await rebuild(at.then.context, at.table.id)
+    # What lies behind the hole is given up.
+    at.take(5)
     assert (await rebuild(at.then.context, at.table.id)).table.latest_version == 3
-    with pytest.raises(TableQuarantined, match=r"version 4 is missing.* version 5,"):
+
+
+@pytest.mark.parametrize("whose", ["of another table", "a copy of version 2"])
+async def test_what_is_none_of_the_tables_hides_nothing(made, database_url, whose):
+    at = await At().make(made, database_url)
+    at.take(3)
+    other = await At().make(made, database_url) if whose == "of another table" else at
+    shutil.copy(other.now.log_file(other.table, 2), at.now.log_file(at.table, 8))
+    with pytest.raises(TableQuarantined, match=r"version 3 is missing.* version 5,.*set back"):
         await propose(at.then.context, at.table.id, body("new"))
+    with pytest.raises(Refused, match="version 3 is missing"):
+        await rebuild(at.then.context, at.table.id)
+
+
+async def test_a_hole_before_what_the_index_holds_is_filled(made, database_url):
+    at = await At().make(made, database_url, "ab", "cde")
+    third = at.take(3)
+    assert (await propose(at.then.context, at.table.id, body("new"))).record.version == 6
+    await publish(at.then, at.table)
+    assert at.now.log_file(at.table, 3).read_bytes() == third
+    assert at.now.log_file(at.table, 6).exists()
+
+
+async def test_a_rebuild_puts_nothing_into_a_hole_before_a_lost_version(made, database_url):
+    """The index holds other versions than were published behind the hole."""
+    at = await At().make(made, database_url, "ab", "c")
+    gone = {version: at.take(version) for version in (3, 4, 5)}
+    await commit(at.then, at.table, "x", "y")
+    for version in (3, 5):
+        at.now.log_file(at.table, version).write_bytes(gone[version])
+    with pytest.raises(Refused, match=r"version 4 is missing.* version 5,"):
+        await rebuild(at.then.context, at.table.id)
+    await check_quarantined(at)
+    at.now.log_file(at.table, 4).write_bytes(gone[4])
+    done = await rebuild(at.then.context, at.table.id)
+    assert [one.transaction_id for one in done.lost] == ["x", "y"]
+    await check_landed(at.then, at.table, {"c": 3, "d": 4, "e": 5})
 
 
 @pytest.mark.parametrize("whose", ["of others", "of another table", "a copy of version 2"])

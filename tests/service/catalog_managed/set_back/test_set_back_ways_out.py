@@ -11,6 +11,7 @@ import pytest
 from tests.service.catalog_managed.restoring import body, commit, given_up, publish
 from tests.service.catalog_managed.set_back.test_set_back import Restored
 from tests.service.catalog_managed.set_back.test_set_back_known import lived_on
+from tests.service.catalog_managed.stock_commits import stock_commit
 from tests.service.commit.committing import quarantine
 from tests.service.log.foreign.foreign import FOREIGN_ADD, foreign_commit
 from tests.service.world import World
@@ -100,6 +101,23 @@ class TestForgetting:
             landed = await propose(then.context, back.id, body(name))
             assert (landed.record.version, landed.replayed) == (number, True)
         assert (await propose(then.context, back.id, body("e"))).record.version == 5
+
+    async def test_so_is_what_a_stock_client_committed_then(self, made, database_url):
+        world = made.instance(database_url)
+        table = await world.create(catalog_managed=True)
+        await forget_table(world.context, table.id)
+        old = await made.copy(database_url)
+        again = await register(world, table)
+        said = await stock_commit(world, again, "stock-1")
+        file = world.log_folder(table) / "_staged_commits" / said.file_name
+        content = file.read_bytes()
+        file.unlink()
+        then = made.instance(old)
+        with pytest.raises(Refused, match=r"version 2 .* no staged commit has its bytes"):
+            await register(then, table)
+        file.write_bytes(content)
+        back = await register(then, table)
+        assert (back.latest_version, back.published_version) == (2, 2)
 
 
 @pytest.mark.parametrize("replaced", [False, True], ids=["gone", "replaced"])

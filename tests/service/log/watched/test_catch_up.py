@@ -269,7 +269,7 @@ async def test_a_catalog_managed_table_is_released_without_the_lock(world, store
     store.reading = lock.reading
     world.log_folder(table).mkdir(parents=True)
     world.log_file(table, 2).write_text("other bytes")
-    with pytest.raises(Refused, match="a file of version 2 that this service did not write"):
+    with pytest.raises(Refused, match="a file of version 2, and that version cannot be published"):
         await release_table(world.context, table.id)
     content = await world.context.index.content(table.id, 2)
     world.log_file(table, 2).write_bytes(content)

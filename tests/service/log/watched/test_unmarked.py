@@ -114,7 +114,7 @@ async def test_what_was_read_before_the_store_failed_is_kept(world, table, store
 async def test_a_file_that_is_not_what_was_ratified_ends_it(world, table):
     world.log_file(table, PUT - 5).write_text("other bytes")
     with pytest.raises(
-        TableQuarantined, match=f"a file of version {PUT - 5} that this service did not"
+        TableQuarantined, match=f"a file of version {PUT - 5}, and that version cannot be published"
     ):
         await propose(started(world).context, table.id, body("new"))
     assert (await get_table(world.context, table.id)).published_version == PUT - 6

@@ -7,6 +7,7 @@ import psycopg
 import pytest
 
 from tests.service.catalog_managed.restoring import body, commit, given_up, publish
+from tests.service.catalog_managed.stock_commits import WITHOUT_ID, again, stock_commit
 from tests.service.log.foreign.foreign import FOREIGN_ADD, foreign_commit
 from tests.service.maintenance.pictures import checkpointed, picture
 from tests.service.world import World
@@ -81,6 +82,28 @@ async def test_a_version_of_others_is_refused(then, now):
         await register(then, table)
     now.log_file(table, 2).unlink()
     assert (await register(then, table)).latest_version == 1
+
+
+@pytest.mark.parametrize("name", ["stock-1", WITHOUT_ID])
+async def test_commits_of_stock_clients_are_taken_up_by_their_staged_files(then, now, name):
+    table = await of(now, "a")
+    said = await stock_commit(now, table, name)
+    await commit(now, table, "b")
+    await publish(now, table)
+    file = now.log_folder(table) / "_staged_commits" / said.file_name
+    content = file.read_bytes()
+    file.write_bytes(content + b"\n")
+    with pytest.raises(Refused, match=r"version 3 .* no staged commit has its bytes") as refused:
+        await register(then, table)
+    # Whoever moved it away would take a version of this service's with it.
+    assert "version 4, which this service published, lies behind: copy" in str(refused.value.hint)
+    assert "out of the log" not in str(refused.value.hint)
+    file.write_bytes(content)
+    back = await register(then, table)
+    expected = await picture(now, await get_table(now.context, table.id))
+    assert (await picture(then, back))[2:] == expected[2:]
+    assert (await again(then, back, said)).latest_version == 4
+    assert (await verify_table(then.context, back.id)).differences == ()
 
 
 async def test_a_version_that_says_no_table_is_refused(then, now):

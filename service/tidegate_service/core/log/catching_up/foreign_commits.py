@@ -152,8 +152,8 @@ async def append_foreign(
 
 
 async def keep_id(section: CommitSection, version: int, content: bytes | LogFile) -> None:
-    """Keep the transaction id of a version before the section's first one, if this service wrote
-    it; of a fence, also the id that it aborted. A version of another writer, or one that cannot be
+    """Keep the transaction id of a version before the section's first one; of a fence, also the id
+    that it aborted. A version that another writer put into a plain table's log, or that cannot be
     read, has no id to keep."""
     try:
         commit = await foreign_commit(section, version, content)
@@ -186,6 +186,9 @@ async def foreign_commit(
     read = partial(_read, version, content, before=section.table, now_ms=section.now_ms)
     parsed = await offload.run(offload.weight_of_log(content), read)
     actions, digest, info = parsed.actions, parsed.digest, parsed.info or CommitInfo()
+    # Our own commit whose index rows were lost comes back this way; its digest tells. In the log of
+    # a catalog-managed table are ratified commits only; those of stock clients have no digest.
+    foreign = digest is None and not section.table.catalog_managed
     read_version = info.read_version
     if read_version is not None and not 0 <= read_version < version:
         # Other writers may put anything there, and the field is only information.
@@ -194,8 +197,8 @@ async def foreign_commit(
     if transaction_id is not None:
         known = await section.transaction(transaction_id)
         # An id names one commit of a table; a second commit with the same id is kept without it.
-        # An aborted id gives way only to a commit of this service: that commit landed.
-        if isinstance(known, CommitRecord) or (isinstance(known, Aborted) and digest is None):
+        # An aborted id gives way only to a commit that this service ratified: that commit landed.
+        if isinstance(known, CommitRecord) or (isinstance(known, Aborted) and foreign):
             transaction_id = None
     # For a commit of this service, clients were told the timestamp that it carries.
     dated = parsed.timestamp if timestamp is None or digest is not None else timestamp
@@ -217,8 +220,7 @@ async def foreign_commit(
         engine_info=info.engine_info,
         user_metadata=info.user_metadata,
         tags=info.tags or {},
-        # Our own commit whose index rows were lost comes back this way; its digest tells.
-        foreign=digest is None,
+        foreign=foreign,
         metrics=parsed.metrics,
     )
     return RatifiedCommit(record=record, actions=actions, content=content, published=True)
@@ -253,7 +255,7 @@ def _read(version: int, content: bytes | LogFile, *, before: TableRecord, now_ms
 
 async def _restore_abort(section: CommitSection, record: CommitRecord) -> None:
     """Record the id that a fence aborted, since the fence's index rows may have been lost."""
-    if record.operation != FENCE_OPERATION or record.foreign:
+    if record.operation != FENCE_OPERATION or record.body_digest is None:
         return
     fenced = record.operation_parameters.get(FENCED_ID)
     if not isinstance(fenced, str):
