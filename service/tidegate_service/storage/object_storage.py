@@ -121,7 +121,7 @@ class ObjectLog:
 
     async def staged(self, versions: range) -> AsyncIterator[Sequence[LogEntry]]:
         """Also raises `Refused`, like `entries`."""
-        # Without its uuid, a name is before all of its version, and in a listing before the end.
+        # In the order of a listing, `<version>.` comes right before `<version>.<uuid>.json`.
         first, end = (f"{version:020d}." for version in (versions.start, versions.stop))
         async for batch in self._entries(f"{self._folder}/{STAGED}", after=first):
             yield [entry for entry in batch if staged_version(entry.name) in versions]

@@ -127,6 +127,8 @@ class OriginOf:
 
 @dataclass(frozen=True, slots=True)
 class RatifiedFile:
+    """A commit of the log, and what shows that this service ratified it."""
+
     version: int
     content: bytes | LogFile
     origin: Origin

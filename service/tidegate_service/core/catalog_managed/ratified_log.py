@@ -173,15 +173,13 @@ async def _published(
         raise Refused(str(error), code=Code.BROKEN_LOG) from None
     if origin is None:
         return None
-    if origin.info.txn_id is not None:
-        known = await section.transaction(origin.info.txn_id)
-        if isinstance(known, CommitRecord):
-            # A copy of an earlier version has its id; an id lands once.
-            return None
     try:
         commit = await foreign_commit(section, version, content)
     except UnreadableCommit:
         # A late write of a table that was at this place before has marks, too.
+        return None
+    if commit.record.transaction_id != origin.info.txn_id:
+        # A copy of an earlier version has its id; an id lands once.
         return None
     if await _is_earlier(section, origin.info, version - 1):
         raise Refused(

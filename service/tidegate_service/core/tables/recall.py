@@ -15,6 +15,7 @@ from tidegate_protocol.log.segment import LogSegment
 from tidegate_service.core.catalog_managed.origins import (
     NO_ORIGIN,
     StagedCommits,
+    copy_of,
     next_step,
     ratified,
 )
@@ -171,7 +172,10 @@ async def _check_beginning(
         "version is not there, or neither says that this service wrote it for this table nor has "
         "the bytes of a staged commit"
     )
-    hint = "put the missing files back"
+    hint = (
+        "put the missing files back; where a stock client committed version "
+        f"{table.first_version}, {copy_of(table.first_version)}"
+    )
     if read.newest is not None:
         raise BaseRefused(why, version=table.first_version, hint=hint)
     raise Refused(why, code=Code.BROKEN_LOG, hint=hint)

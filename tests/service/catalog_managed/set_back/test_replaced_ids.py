@@ -81,6 +81,17 @@ async def test_it_is_so_behind_forgetting(parted, kept_as):
     await landed_as_published(world, again)
 
 
+async def version_once_registered(world, table, url, statement) -> int:
+    """The version of `stock-f` after the table was forgotten, a statement was executed on what is
+    kept of the table, and the table was registered."""
+    await forget_table(world.context, table.id)
+    with psycopg.connect(url) as connection:
+        connection.execute(statement)
+    asked = RegisterTable(name=table.name, location=table.location, catalog_managed=True)
+    back, _ = await register_table(world.context, asked)
+    return (await world.context.index.transaction(back.id, "stock-f")).version
+
+
 async def test_the_id_of_a_stock_clients_work_is_where_the_log_has_it(made, database_url):
     """A primary that was lost published `stock-f` as version 4, and the standby had ratified the
     same work, staged again, as version 5."""
@@ -102,15 +113,9 @@ async def test_the_id_of_a_stock_clients_work_is_where_the_log_has_it(made, data
         ]
         known = await then.context.index.transaction(table.id, "stock-f")
         assert known.version == 4
-    await forget_table(then.context, table.id)
-    with psycopg.connect(at.old_url) as connection:
-        # As an index of before had the id.
-        connection.execute(
-            "UPDATE forgotten_commits SET version = 7 WHERE transaction_id = 'stock-f'"
-        )
-    asked = RegisterTable(name=table.name, location=table.location, catalog_managed=True)
-    back, _ = await register_table(then.context, asked)
-    assert (await then.context.index.transaction(back.id, "stock-f")).version == 4
+    # As an index of before had the id.
+    elsewhere = "UPDATE forgotten_commits SET version = 7 WHERE transaction_id = 'stock-f'"
+    assert await version_once_registered(then, table, at.old_url, elsewhere) == 4
 
 
 async def test_an_abort_gives_way_to_what_a_stock_client_committed(made, database_url):
@@ -126,17 +131,13 @@ async def test_an_abort_gives_way_to_what_a_stock_client_committed(made, databas
     then, table = made.instance(at.old_url), at.table
     assert (await rebuild(then.context, table.id)).lost == ()
     assert (await then.context.index.transaction(table.id, "stock-f")).version == 3
-    await forget_table(then.context, table.id)
-    with psycopg.connect(at.old_url) as connection:
-        # A database of before had the abort when the table was forgotten.
-        connection.execute(
-            "INSERT INTO forgotten_aborts"
-            " SELECT table_id, transaction_id, now(), 2 FROM forgotten_commits"
-            " WHERE transaction_id = 'stock-f' ON CONFLICT DO NOTHING"
-        )
-    asked = RegisterTable(name=table.name, location=table.location, catalog_managed=True)
-    back, _ = await register_table(then.context, asked)
-    assert (await then.context.index.transaction(back.id, "stock-f")).version == 3
+    # A database of before had the abort when the table was forgotten.
+    aborted = (
+        "INSERT INTO forgotten_aborts"
+        " SELECT table_id, transaction_id, now(), 2 FROM forgotten_commits"
+        " WHERE transaction_id = 'stock-f' ON CONFLICT DO NOTHING"
+    )
+    assert await version_once_registered(then, table, at.old_url, aborted) == 3
 
 
 async def test_a_stock_clients_work_that_both_ratified_is_not_lost(made, database_url):

@@ -304,5 +304,6 @@ class TestGivenUp:
             foreign_commit(at.now, at.table, 4, FOREIGN_ADD)
         with pytest.raises(
             Refused, match="begins with a checkpoint of version 4, and version 2 was"
-        ):
+        ) as refused:
             await self.register(at)
+        assert f"copy _delta_log/{4:020d}.json to" in str(refused.value.hint)
