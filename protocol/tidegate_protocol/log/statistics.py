@@ -1,15 +1,12 @@
 """What a file's statistics prove (PROTOCOL.md, "Per-file Statistics").
 
-Writers differ in what they leave out and how they round. A bound read here is certain whichever
-writer it was: it may be wider than the text, and None says that nothing is known. Columns go by
-physical path (`Leaf.physical_path`).
+Writers differ in what they leave out and in how they round (`bounds`). What is read here is
+certain whichever writer it was, and None says that nothing is known. Columns go by physical path
+(`Leaf.physical_path`).
 """
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime, timedelta
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from math import isnan
 from operator import attrgetter
 from typing import Annotated, Protocol, cast
 
@@ -17,38 +14,17 @@ import msgspec
 
 from tidegate_protocol.base.memo import remember
 from tidegate_protocol.base.text import excerpt
-from tidegate_protocol.schema.data_types import DataType, DecimalType, PrimitiveType
-from tidegate_protocol.schema.values import (
-    INTEGER_LIMITS,
-    InvalidValue,
-    Value,
-    parse_boolean,
-    parse_date,
-    parse_double,
-    parse_float,
-    parse_integer,
-    parse_number,
-    parse_timestamp,
-    parse_timestamp_ntz,
-)
+from tidegate_protocol.log.bounds import lower_bound, upper_bound
+from tidegate_protocol.schema.data_types import DataType
+from tidegate_protocol.schema.values import Value
 
 _Path = Sequence[str]
 _NOTHING = msgspec.Raw(b"null")
 _PARTS = attrgetter("min_values", "max_values", "null_count")
 _ABSENT = msgspec.Raw(b"")
 _NEEDS_ESCAPES = re.compile(r'["\\\x00-\x1f]')
-_MILLISECOND = timedelta(milliseconds=1)
 _BYTES_A_COLUMN = 512
 """Of what reads some columns' statistics alone."""
-_LONGEST_BOUND = 16 * 1024
-"""In bytes; of a longer one nothing is known. Each predicate reads it anew."""
-
-# delta-rs takes decimals through 8-byte numbers, which hold 15 digits for sure; what it writes of
-# longer ones is off by up to two units in the last binary place (2 ** -52 of the value).
-_EXACT_DIGITS = 15
-_DECIMAL_ERROR = Decimal("1e-15")
-_DOWN = Context(prec=80, rounding=ROUND_FLOOR)
-_UP = Context(prec=80, rounding=ROUND_CEILING)
 
 
 class InvalidStatistics(ValueError):
@@ -81,7 +57,6 @@ class _Shape(_Counts, frozen=True, gc=False, rename="camel"):
 _STATS = msgspec.json.Decoder(_Stats)
 _SHAPE = msgspec.json.Decoder(_Shape)
 _COLUMNS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_TEXT = msgspec.json.Decoder(str)
 _COUNT = msgspec.json.Decoder(int)
 
 
@@ -130,22 +105,16 @@ class FileStatistics:
         return cls(stats, *map(_Part, parts))
 
     def minimum(self, path: _Path, data_type: DataType) -> Value | None:
-        """No value of the column is below this; None where nothing is known. Nulls aside."""
-        return _known(_lower_bound, data_type, self._minima.get(path))
+        """No value of the column is below this; None where nothing is known. Nulls aside.
+        `data_type` is the type that the file was written by, or one that has the same text."""
+        raw = self._minima.get(path)
+        return None if raw is None else lower_bound(data_type, raw)
 
     def maximum(self, path: _Path, data_type: DataType) -> Value | None:
         """No value of the column is above this; None where nothing is known. Nulls aside.
-
-        Nothing is ever known of `float` and `double`: Spark orders NaN above all numbers, and
-        many writers leave NaN out of the maximum.
-        """
-        if isinstance(data_type, PrimitiveType) and data_type.name in ("float", "double"):
-            return None
-        return self.maximum_but_nan(path, data_type)
-
-    def maximum_but_nan(self, path: _Path, data_type: DataType) -> Value | None:
-        """No value of the column but NaN is above this; None where nothing is known."""
-        return _known(_upper_bound, data_type, self._maxima.get(path))
+        `data_type` is as of `minimum`."""
+        raw = self._maxima.get(path)
+        return None if raw is None else upper_bound(data_type, raw)
 
     def null_count(self, path: _Path) -> int | None:
         """How many rows are null in the column, nulls of its structs included; None where that
@@ -274,77 +243,3 @@ def _columns(raw: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
         return {} if raw is None else _COLUMNS.decode(raw)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
-
-
-def _known(
-    bound: Callable[[DataType, msgspec.Raw], Value | None],
-    data_type: DataType,
-    raw: msgspec.Raw | None,
-) -> Value | None:
-    try:
-        return None if raw is None or len(raw) > _LONGEST_BOUND else bound(data_type, raw)
-    except (InvalidValue, msgspec.DecodeError, UnicodeError, OverflowError):
-        return None
-
-
-def _lower_bound(data_type: DataType, raw: msgspec.Raw) -> Value | None:
-    value = _as_written(data_type, raw)
-    if isinstance(value, Decimal) and _is_rounded(data_type):
-        return _DOWN.subtract(value, _UP.multiply(value.copy_abs(), _DECIMAL_ERROR))
-    return value
-
-
-def _upper_bound(data_type: DataType, raw: msgspec.Raw) -> Value | None:
-    value = _as_written(data_type, raw)
-    if isinstance(value, Decimal) and _is_rounded(data_type):
-        return _UP.add(value, _UP.multiply(value.copy_abs(), _DECIMAL_ERROR))
-    if isinstance(value, datetime):
-        # Writers cut to milliseconds.
-        return value + _MILLISECOND
-    return value
-
-
-def _is_rounded(data_type: DataType) -> bool:
-    return isinstance(data_type, DecimalType) and data_type.precision > _EXACT_DIGITS
-
-
-def _as_written(data_type: DataType, raw: msgspec.Raw) -> Value | None:
-    if isinstance(data_type, DecimalType):
-        return parse_number(_unquoted(raw))
-    if not isinstance(data_type, PrimitiveType) or data_type.name not in _READERS:
-        return None
-    return _READERS[data_type.name](raw)
-
-
-def _unquoted(raw: msgspec.Raw) -> str:
-    return bytes(raw).decode()
-
-
-def _quoted(raw: msgspec.Raw) -> str:
-    return _TEXT.decode(raw)
-
-
-def _floating(parse: Callable[[str], float]) -> Callable[[msgspec.Raw], float | None]:
-    def read(raw: msgspec.Raw) -> float | None:
-        # Spark puts what is no number for JSON (NaN, the infinities) into quotes.
-        value = parse(_quoted(raw) if bytes(raw)[:1] == b'"' else _unquoted(raw))
-        return None if isnan(value) else value
-
-    return read
-
-
-def _integer(type_name: str) -> Callable[[msgspec.Raw], int]:
-    return lambda raw: parse_integer(type_name, _unquoted(raw))
-
-
-_READERS: dict[str, Callable[[msgspec.Raw], Value | None]] = {
-    **{name: _integer(name) for name in INTEGER_LIMITS},
-    "float": _floating(parse_float),
-    "double": _floating(parse_double),
-    "boolean": lambda raw: parse_boolean(_unquoted(raw)),
-    "string": _quoted,
-    "date": lambda raw: parse_date(_quoted(raw)),
-    # Without a zone there is no telling which one the writer meant.
-    "timestamp": lambda raw: parse_timestamp(_quoted(raw), zone=None),
-    "timestamp_ntz": lambda raw: parse_timestamp_ntz(_quoted(raw)),
-}

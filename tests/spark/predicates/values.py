@@ -4,11 +4,15 @@ A type's values stand in Spark's order, so that a file's minimum and maximum are
 comparing values: no code under test says what is smaller.
 """
 
+import datetime as dt
 import json
 import random
 from dataclasses import dataclass
+from zoneinfo import ZoneInfo
 
 import msgspec
+
+from tests.protocol.log.roundings import cut_to_minutes, maximum_of_old_delta
 
 SQL_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 _LONG_TEXT = "prefix-of-thirty-two-characters-"
@@ -93,6 +97,7 @@ VALUES: dict[str, tuple[str, ...]] = {
                 f"{_LONG_TEXT}",
                 f"{_LONG_TEXT}a",
                 f"{_LONG_TEXT}\U0001f600",
+                f"{_LONG_TEXT[1:]}\U0001f600\U0001f600",
                 f"{_LONG_TEXT}\uffff",
             }
         )
@@ -212,6 +217,11 @@ def _as_spark(rows: list[dict[str, str | None]]) -> str:
     return _stats(rows, leaves_nan_out=False, tight=None)
 
 
+def _as_old_spark(rows: list[dict[str, str | None]]) -> str:
+    """As Delta for Spark was before 3.3, far from UTC: rounded the wrong way now and then."""
+    return _stats(rows, leaves_nan_out=False, tight=None, rounded=True)
+
+
 def _as_rust(rows: list[dict[str, str | None]]) -> str:
     """As delta-rs: NaN is passed over, an infinite bound is null."""
     return _stats(rows, leaves_nan_out=True, tight=None)
@@ -221,10 +231,18 @@ def _wide(rows: list[dict[str, str | None]]) -> str:
     return _stats(rows, leaves_nan_out=False, tight=False)
 
 
-_WRITERS = (_as_spark, _as_spark, _as_rust, _wide, _without)
+_WRITERS = (_as_spark, _as_old_spark, _as_rust, _wide, _without)
+_FAR = ZoneInfo("Europe/Stockholm")
+_LAST_YEAR = "9999"
 
 
-def _stats(rows: list[dict[str, str | None]], *, leaves_nan_out: bool, tight: bool | None) -> str:
+def _stats(
+    rows: list[dict[str, str | None]],
+    *,
+    leaves_nan_out: bool,
+    tight: bool | None,
+    rounded: bool = False,
+) -> str:
     parts: dict[str, dict[str, object]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
     for column in columns():
         if column.is_partition:
@@ -238,7 +256,7 @@ def _stats(rows: list[dict[str, str | None]], *, leaves_nan_out: bool, tight: bo
         if not present or column.type in ("binary", "boolean"):
             continue
         for part, value in (("minValues", present[0]), ("maxValues", present[-1])):
-            bound = _bound(column.type, value, upper=part == "maxValues")
+            bound = _bound(column.type, value, upper=part == "maxValues", rounded=rounded)
             is_left_out = leaves_nan_out and value.endswith("Infinity")
             _put(parts[part], column.path, None if is_left_out else bound)
     found: dict[str, object] = {"numRecords": len(rows), **parts}
@@ -252,13 +270,17 @@ def _put(tree: dict[str, object], path: str, value: object) -> None:
     tree[name] = value
 
 
-def _bound(type_: str, text: str, *, upper: bool) -> object:
+def _bound(type_: str, text: str, *, upper: bool, rounded: bool) -> object:
     if type_ == "string":
+        if upper and rounded:
+            return maximum_of_old_delta(text)
         cut = text[:32]
         return cut + "\U0010ffff" if upper and len(text) > 32 else cut
     if type_ == "date":
         return text
     if type_ in ("timestamp", "timestamp_ntz"):
+        if type_ == "timestamp" and rounded and not text.startswith(_LAST_YEAR):
+            return cut_to_minutes(dt.datetime.fromisoformat(f"{text}+00:00"), _FAR)
         day, _, time = text.partition(" ")
         whole, _, fraction = time.partition(".")
         zone = "Z" if type_ == "timestamp" else ""
