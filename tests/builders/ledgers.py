@@ -45,7 +45,7 @@ def winner(
     info: dict[str, Any] = {"timestamp": NOW, "isBlindAppend": blind}
     if operation is not None:
         info["operation"] = operation
-    return summarize(version, (commit_info(**info), *actions), timestamp_fallback=0)
+    return summarize(version, (commit_info(**info), *actions), timestamp=0)
 
 
 def ledger(

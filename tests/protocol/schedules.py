@@ -44,7 +44,7 @@ def judged(schedule: Schedule) -> PreparedTransaction | Conflict | Invalid:
     if isinstance(prepared, Invalid):
         return prepared
     winners = [
-        summarize(version, _decoded(lines), timestamp_fallback=0)
+        summarize(version, _decoded(lines), timestamp=0)
         for version, lines in enumerate(schedule.winners, start=1)
     ]
     return check_conflicts(prepared, winners)

@@ -17,7 +17,7 @@ from tidegate_service.core.ports.store.expired import ExpiredLog
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.manifests import Manifests
 from tidegate_service.core.ports.store.put_result import PutResult
-from tidegate_service.core.ports.store.storage import Log, Storage
+from tidegate_service.core.ports.store.storage import DatedFile, Log, Storage
 from tidegate_service.storage.roots import one_by_one
 
 
@@ -102,8 +102,12 @@ class FaultyLog:
     async def put_compacted(self, first: int, last: int, content: bytes) -> PutResult:
         return await self._log.put_compacted(first, last, content)
 
-    async def read(self, version: int) -> bytes | None:
-        return await self._log.read(version)
+    async def read(self, version: int) -> bytes | LogFile | None:
+        found = await self.read_dated(version)
+        return None if found is None else found.content
+
+    async def read_dated(self, version: int) -> DatedFile | None:
+        return await self._log.read_dated(version)
 
     async def holds(self, version: int) -> bool:
         return await self._log.holds(version)

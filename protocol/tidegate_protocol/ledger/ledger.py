@@ -55,9 +55,8 @@ from tidegate_protocol.replay.commits import (
     UnreadableCommit,
     body_digest,
     commit_info,
-    timestamp_of,
 )
-from tidegate_protocol.replay.foreign import in_commit_timestamp, parse_foreign_commit
+from tidegate_protocol.replay.foreign import committed_ms, parse_foreign_commit
 from tidegate_protocol.replay.snapshot import Snapshot
 
 
@@ -142,7 +141,7 @@ class Ledger:
 
         On a plain table the file is the next version the moment it exists, and one that cannot
         be read quarantines the table. On a catalog-managed table it is nothing until that
-        version is published. `modified_ms` is the file's time, for a commit that has none.
+        version is published. `modified_ms` is the file's time (`committed_ms`).
         """
         table = self.tables.get(table_id)
         if table is None:
@@ -246,7 +245,7 @@ def _ingest(table: TableLedger, content: bytes, *, modified_ms: int) -> LandedCo
     try:
         actions = parse_foreign_commit(content)
         before = table.snapshot(version - 1)
-        in_commit_timestamp(version, actions, before=before.metadata)
+        committed = committed_ms(version, actions, before=before.metadata, modified_ms=modified_ms)
     except UnreadableCommit as error:
         return f"version {version} cannot be read: {error}"
     snapshot = before.apply(version, actions)
@@ -259,9 +258,7 @@ def _ingest(table: TableLedger, content: bytes, *, modified_ms: int) -> LandedCo
     return LandedCommit(
         version=version,
         # Other writers' clocks differ; the versions of a table are in the order of time.
-        timestamp=max(
-            timestamp_of(version, actions, fallback=modified_ms), table.latest_timestamp + 1
-        ),
+        timestamp=max(committed, table.latest_timestamp + 1),
         content=content,
         actions=actions,
         transaction_id=transaction_id,

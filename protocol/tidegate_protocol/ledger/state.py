@@ -55,7 +55,7 @@ class TableLedger:
     def winners(self, after: int) -> tuple[WinningCommit, ...]:
         """Every commit of a version above `after`, in order."""
         return tuple(
-            summarize(commit.version, commit.actions, timestamp_fallback=commit.timestamp)
+            summarize(commit.version, commit.actions, timestamp=commit.timestamp)
             for commit in self.commits[after + 1 :]
         )
 

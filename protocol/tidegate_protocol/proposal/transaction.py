@@ -200,8 +200,8 @@ class Invalid:
 class WinningCommit:
     """A commit between a transaction's read version and its place in the log.
 
-    `timestamp` is its in-commit timestamp, else its commitInfo's, in ms. `is_blind_append` is
-    what its commitInfo claims; `isolation.is_blind_winner` says whether the claim is believed.
+    `timestamp` is the version's date in ms. `is_blind_append` is what its commitInfo claims;
+    `isolation.is_blind_winner` says whether the claim is believed.
     """
 
     version: int

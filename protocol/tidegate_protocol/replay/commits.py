@@ -49,15 +49,13 @@ def parse_commit(content: bytes | LogFile) -> tuple[Action, ...]:
 
 
 def timestamp_of(version: int, actions: Sequence[Action], *, fallback: int) -> int:
-    """A commit's time in ms: its in-commit timestamp, else its commitInfo's, else `fallback`.
+    """The date of a commit of this service, in ms, as in the answer to its client: the in-commit
+    timestamp, else commitInfo's, else `fallback`.
 
-    Other writers put anything there: a time before 1970 or after `MAX_TIMESTAMP` is passed over,
-    since every later commit's would have to lie beyond it.
+    Others may forge such a commit: a time before 1970 or after `MAX_TIMESTAMP` is passed over,
+    since every later commit's would have to lie beyond that.
     """
-    return _time_of(version, commit_info(actions), fallback)
-
-
-def _time_of(version: int, info: CommitInfo | None, fallback: int) -> int:
+    info = commit_info(actions)
     if info is None:
         return fallback
     for timestamp in (info.in_commit_timestamp, info.timestamp):
@@ -88,8 +86,9 @@ def _marked(info: CommitInfo, name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def summarize(version: int, actions: Sequence[Action], *, timestamp_fallback: int) -> WinningCommit:
-    """A commit as the conflict rules look at it. `actions` are those of one commit file."""
+def summarize(version: int, actions: Sequence[Action], *, timestamp: int) -> WinningCommit:
+    """A commit as the conflict rules look at it. `actions` are those of one commit file,
+    `timestamp` is the version's date in ms."""
     adds: list[Add] = []
     removes: list[Remove] = []
     txns: list[Txn] = []
@@ -120,7 +119,7 @@ def summarize(version: int, actions: Sequence[Action], *, timestamp_fallback: in
                 pass
     winner = WinningCommit(
         version=version,
-        timestamp=_time_of(version, info, timestamp_fallback),
+        timestamp=timestamp,
         operation=None if info is None else info.operation,
         is_blind_append=info is not None and info.is_blind_append is True,
         adds=tuple(adds),

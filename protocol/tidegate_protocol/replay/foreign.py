@@ -18,8 +18,10 @@ from tidegate_protocol.proposal.transaction import Invalid
 from tidegate_protocol.replay.commits import (
     MAX_TIMESTAMP,
     UnreadableCommit,
+    body_digest,
     commit_info,
     parse_commit,
+    timestamp_of,
 )
 
 
@@ -91,6 +93,22 @@ def in_commit_timestamp(
             "have to lie beyond it"
         )
     return info.in_commit_timestamp if info.in_commit_timestamp >= 0 else None
+
+
+def committed_ms(
+    version: int, actions: Sequence[Action], *, before: Metadata | None, modified_ms: int
+) -> int:
+    """The date of a version, in ms, by Delta's rule: the in-commit timestamp where the table has
+    them switched on, else `modified_ms`, the modification time of the file. A modification time
+    outside 0 to `MAX_TIMESTAMP + version` counts as the nearer end. A commit of this service keeps
+    the date in the answer to its client. Raises like `in_commit_timestamp`."""
+    in_commit = in_commit_timestamp(version, actions, before=before)
+    if in_commit is not None:
+        return in_commit
+    of_file = min(max(0, modified_ms), MAX_TIMESTAMP + version)
+    info = commit_info(actions)
+    is_ours = info is not None and body_digest(info) is not None
+    return timestamp_of(version, actions, fallback=of_file) if is_ours else of_file
 
 
 def _unusable_mark(action: DomainMetadata) -> Invalid | None:

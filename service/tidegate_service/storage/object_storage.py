@@ -22,7 +22,7 @@ from tidegate_service.core.log.files.log_file import FileMemory, read_file
 from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
-from tidegate_service.core.ports.store.storage import UnreadableFile
+from tidegate_service.core.ports.store.storage import DatedFile, UnreadableFile
 from tidegate_service.core.sharing.pools import Pool
 from tidegate_service.core.vacuum.names import is_hidden, is_in_log_below
 from tidegate_service.storage.checkpoints.apart.places import Places
@@ -94,6 +94,9 @@ class ObjectLog:
         )
 
     async def read(self, version: int) -> bytes | LogFile | None:
+        return _content(await self.read_dated(version))
+
+    async def read_dated(self, version: int) -> DatedFile | None:
         return await self._root.read(self._commit(version), self._read, self._share)
 
     async def holds(self, version: int) -> bool:
@@ -104,7 +107,7 @@ class ObjectLog:
         if staged_version(name) is None:
             raise ValueError(f"{excerpt(name)} is no staged commit's name")
         path = f"{self._folder}/{STAGED}/{name}"
-        return await self._root.read(path, self._read, self._share, most_bytes=most_bytes)
+        return _content(await self._root.read(path, self._read, self._share, most_bytes=most_bytes))
 
     async def holds_anything(self, *, but_version: int | None = None) -> bool:
         """Also raises `Refused`, like `entries`."""
@@ -322,3 +325,7 @@ def _hides_but_logs_below(hides: Hides, path: str) -> bool:
             hint="have an admin of everything ('*') vacuum it",
         )
     return hides(path)
+
+
+def _content(found: DatedFile | None) -> bytes | LogFile | None:
+    return None if found is None else found.content

@@ -122,8 +122,10 @@ class Probing:
 
     async def _content(self, root: Root) -> bytes | None:
         found = await root.read(PROBE, self._read, root.reading.of(""), most_bytes=PROBE_BYTES)
-        if found is None or isinstance(found, bytes):
-            return found
+        if found is None:
+            return None
+        if isinstance(found.content, bytes):
+            return found.content
         raise StorageUnavailable(
             f"{root.url} cannot be used to keep tables: {PROBE} is expected to have at most "
             f"{PROBE_BYTES} bytes and has {len(found)}"

@@ -12,6 +12,7 @@ from tidegate_service.core.ports.checkpoints import WrittenFile
 from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import DatedFile
 from tidegate_service.core.sharing.pools import Pool, Share
 
 Name = TypeVar("Name")
@@ -157,9 +158,9 @@ class Root(Protocol):
 
     async def read(
         self, path: str, read: ReadFile, share: Share, *, most_bytes: int | None = None
-    ) -> bytes | LogFile | None:
-        """The file's content by `read`; None where there is none. `share` is of `reading`. One of
-        more than `most_bytes` is looked at for its size alone."""
+    ) -> DatedFile | None:
+        """The file, its content by `read`; None where there is none. `share` is of `reading`. One
+        of more than `most_bytes` is looked at for its size alone."""
         ...
 
     def entries(

@@ -1,4 +1,4 @@
-"""What the ledger dates other writers' commits by, where they say it themselves."""
+"""What other writers' commits are dated by."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.builders.ledgers import NOW, TABLE, ledger
 from tidegate_protocol.ledger.outcomes import Quarantined
 from tidegate_protocol.log.codec import encode_lines
 from tidegate_protocol.replay.commits import MAX_TIMESTAMP, UnreadableCommit
-from tidegate_protocol.replay.foreign import in_commit_timestamp
+from tidegate_protocol.replay.foreign import committed_ms, in_commit_timestamp
 
 
 class TestInCommitTimestamp:
@@ -37,3 +37,32 @@ class TestInCommitTimestamp:
         after, outcome = ledger().foreign_commit(TABLE, content, modified_ms=NOW)
         assert isinstance(outcome, Quarantined)
         assert after.tables[TABLE].latest_version == 0
+
+
+class TestCommitted:
+    OURS = commit_info(timestamp=9, tidegate={"bodyDigest": "d"})
+
+    @pytest.mark.parametrize(
+        ("info", "switched_on", "expected"),
+        [
+            (commit_info(timestamp=9), False, 5),
+            (commit_info(timestamp=9, inCommitTimestamp=8), False, 5),
+            (commit_info(timestamp=9, inCommitTimestamp=8), True, 8),
+            (commit_info(timestamp=9), True, 5),
+            (OURS, False, 9),
+            (commit_info(timestamp=-1, tidegate={"bodyDigest": "d"}), False, 5),
+        ],
+    )
+    def test_by_delta_s_rule_but_for_ours(self, info, switched_on, expected):
+        before = metadata(properties={"delta.enableInCommitTimestamps": f"{switched_on}".lower()})
+        assert committed_ms(3, (info, add()), before=before, modified_ms=5) == expected
+
+    def test_without_a_commit_info_by_the_file(self):
+        assert committed_ms(3, (add(),), before=metadata(), modified_ms=5) == 5
+
+    @pytest.mark.parametrize(
+        ("modified_ms", "expected"), [(-1, 0), (MAX_TIMESTAMP + 4, MAX_TIMESTAMP + 3)]
+    )
+    def test_there_is_room_behind_the_date_of_any_file(self, modified_ms, expected):
+        found = committed_ms(3, (add(),), before=metadata(), modified_ms=modified_ms)
+        assert found == expected

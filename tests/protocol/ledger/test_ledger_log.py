@@ -46,16 +46,17 @@ def table(of):
 
 class TestForeignCommit:
     def test_it_is_the_next_version_the_moment_it_is_there(self):
-        info = commit_info(timestamp=NOW + 7, operation="WRITE", txnId="theirs")
+        info = commit_info(operation="WRITE", txnId="theirs")
         after, outcome = foreign(ledger(), info, add("f"))
         assert isinstance(outcome, Ingested)
-        assert (outcome.commit.version, outcome.commit.timestamp) == (1, NOW + 7)
+        assert outcome.commit.version == 1
         assert outcome.commit.body_digest is None
         assert set(after.read(TABLE).files) == {("f", None)}
         assert table(after).published_version == 1
 
-    def test_without_a_time_of_its_own_it_has_the_files(self):
-        _, outcome = foreign(ledger(), add("f"))
+    @pytest.mark.parametrize("said", [{}, {"timestamp": 1}, {"timestamp": NOW + 10**12}])
+    def test_it_is_dated_by_its_file(self, said):
+        _, outcome = foreign(ledger(), commit_info(**said), add("f"))
         assert outcome.commit.timestamp == NOW + 5
         _, outcome = foreign(ledger(), add("f"), modified_ms=NOW - 5)
         assert outcome.commit.timestamp == NOW + 1
@@ -75,7 +76,7 @@ class TestForeignCommit:
         assert isinstance(outcome, Ratified)
 
     def test_the_next_commit_is_later(self):
-        before, _ = foreign(ledger(), commit_info(timestamp=NOW + 1000), add("f"))
+        before, _ = foreign(ledger(), add("f"), modified_ms=NOW + 1000)
         assert table(landed(before, add("b"))).commits[-1].timestamp == NOW + 1001
 
     def test_it_may_change_the_metadata(self):

@@ -74,9 +74,6 @@ class TestTimestamp:
     )
     def test_there_is_room_after_each_version(self, timestamp, expected):
         assert timestamp_of(3, [commit_info(timestamp=timestamp)], fallback=7) == expected
-        assert summarize(3, [commit_info(timestamp=timestamp)], timestamp_fallback=7).timestamp == (
-            expected
-        )
 
 
 class TestDigest:
@@ -114,8 +111,8 @@ class TestSummary:
     def test_every_action_goes_where_the_rules_look_for_it(self):
         info = commit_info(operation="MERGE", isBlindAppend=True, timestamp=9)
         parts = (add("a"), remove("b"), metadata(), protocol(), txn(), domain(), unknown())
-        winner = summarize(4, (info, *parts, add("c")), timestamp_fallback=0)
-        assert (winner.version, winner.timestamp, winner.operation) == (4, 9, "MERGE")
+        winner = summarize(4, (info, *parts, add("c")), timestamp=0)
+        assert (winner.version, winner.timestamp, winner.operation) == (4, 0, "MERGE")
         assert winner.is_blind_append
         assert winner.adds == (parts[0], add("c"))
         assert winner.removes == (parts[1],)
@@ -124,11 +121,11 @@ class TestSummary:
         assert winner.commit_info == info
 
     def test_a_commit_without_commit_info(self):
-        winner = summarize(1, (add(),), timestamp_fallback=8)
+        winner = summarize(1, (add(),), timestamp=8)
         assert (winner.timestamp, winner.operation, winner.is_blind_append) == (8, None, False)
         assert (winner.metadata, winner.protocol, winner.commit_info) == (None, None, None)
 
     @pytest.mark.parametrize("claim", [False, None])
     def test_only_a_claim_is_a_claim(self, claim):
         info = commit_info(**json.loads(json.dumps({"isBlindAppend": claim})))
-        assert not summarize(1, (info,), timestamp_fallback=0).is_blind_append
+        assert not summarize(1, (info,), timestamp=0).is_blind_append

@@ -20,7 +20,7 @@ from tidegate_protocol.log.file_names import commit_name
 from tidegate_service.core.errors import StorageUnknown
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
-from tidegate_service.core.ports.store.storage import Log, Storage, UnreadableFile
+from tidegate_service.core.ports.store.storage import DatedFile, Log, Storage, UnreadableFile
 
 RACERS = 16
 PATIENCE_S = 60.0
@@ -118,6 +118,19 @@ class LogContract(StagedContract):
         assert (await log.read(0), await log.holds(0)) == (None, False)
         await log.put_if_absent(0, b"zero\n")
         assert (await log.read(1), await log.holds(1)) == (None, False)
+
+    async def test_it_has_the_date_that_a_listing_says(self, storage: Storage, location):
+        log = storage.log(location)
+        assert await log.read_dated(0) is None
+        before = time.time()
+        await log.put_if_absent(0, b"zero\n")
+
+        found = await log.read_dated(0)
+
+        (entry,) = await listed(log)
+        assert found == DatedFile(b"zero\n", entry.modified_ms)
+        # The store's clock may count in whole seconds.
+        assert abs(found.modified_ms / 1000 - before) < 60
 
     async def test_versions_stand_apart(self, storage: Storage, location):
         log = storage.log(location)

@@ -156,13 +156,13 @@ async def test_a_head_that_only_a_checkpoint_is_left_of_is_the_end_of_the_log(wo
 @pytest.fixture
 def looks(monkeypatch):
     """The versions that were looked for in a log."""
-    real, seen = FaultyLog.read, []
+    real, seen = FaultyLog.read_dated, []
 
     async def read(self, version):
         seen.append(version)
         return await real(self, version)
 
-    monkeypatch.setattr(FaultyLog, "read", read)
+    monkeypatch.setattr(FaultyLog, "read_dated", read)
     return seen
 
 
@@ -231,7 +231,7 @@ async def test_a_log_that_was_made_again_is_not_taken_for_the_table(world):
 async def test_a_rebuild_that_breaks_off_is_not_saved_by_the_next_of_its_group(world, monkeypatch):
     table, landed = await left_behind(world)
     one = instance(world)
-    real, failed = FaultyLog.read, []
+    real, failed = FaultyLog.read_dated, []
 
     async def read(self, version):
         if version == 3 and not failed:
@@ -239,7 +239,7 @@ async def test_a_rebuild_that_breaks_off_is_not_saved_by_the_next_of_its_group(w
             raise StorageUnavailable("a moment's outage")
         return await real(self, version)
 
-    monkeypatch.setattr(FaultyLog, "read", read)
+    monkeypatch.setattr(FaultyLog, "read_dated", read)
     told = await one.at_once(table, *(proposal(add(f"x=1/m{n}")) for n in range(3)))
     assert failed
     assert all(isinstance(outcome, Committed | StorageUnavailable) for outcome in told)

@@ -26,7 +26,8 @@ def content_of(files: LocalFiles, path: str | PurePosixPath) -> bytes | LogFile 
     def read(file, size):
         return read_file(file, size, max_bytes=2**30, max_actions=10**6, memory=FileMemory())
 
-    return done(files.read(str(path), read))
+    found = done(files.read(str(path), read))
+    return None if found is None else found.content
 
 
 def inodes_below(root: Path) -> set[int]:

@@ -6,7 +6,7 @@ from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
-from tidegate_service.core.ports.store.storage import Log, Storage
+from tidegate_service.core.ports.store.storage import DatedFile, Log, Storage
 
 
 async def _nothing(version: int) -> None:
@@ -45,14 +45,18 @@ class _WatchedLog:
         self._log = log
         self._storage = storage
 
-    async def read(self, version: int) -> bytes | None:
+    async def read(self, version: int) -> bytes | LogFile | None:
+        found = await self.read_dated(version)
+        return None if found is None else found.content
+
+    async def read_dated(self, version: int) -> DatedFile | None:
         watched = self._storage
         watched.reads.append(version)
         watched.under_way += 1
         watched.most_under_way = max(watched.most_under_way, watched.under_way)
         try:
             await watched.reading(version)
-            return await self._log.read(version)
+            return await self._log.read_dated(version)
         finally:
             watched.under_way -= 1
 

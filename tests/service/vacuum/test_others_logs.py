@@ -321,6 +321,9 @@ class Away:
     def entries(self, *, behind=None):
         raise StorageUnavailable("the store of that table is down")
 
+    async def read_dated(self, version):
+        raise StorageUnavailable("the store of that table is down")
+
     async def holds(self, version):
         raise StorageUnavailable("the store of that table is down")
 

@@ -19,7 +19,6 @@ from tidegate.errors import ConflictError, ServiceUnavailable, TidegateError
 from tidegate.wire import flow
 from tidegate.wire.exchange import Response
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.proposal.transaction import Invalid, Proposal, ReadyCommit
 from tidegate_service.core.catalog_managed.publish import Batch
 from tidegate_service.core.commit import group
@@ -36,7 +35,7 @@ from tidegate_service.core.ports.index import CommitSection, Index
 from tidegate_service.core.ports.kinds import TableIdentity
 from tidegate_service.core.ports.outcomes import Outcome
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.store.storage import Log, Storage
+from tidegate_service.core.ports.store.storage import DatedFile, Log, Storage
 from tidegate_service.core.tables import create
 from tidegate_service.core.tables.first_versions import FirstVersions
 
@@ -166,13 +165,13 @@ async def _no_fence(_: Context, section: CommitSection, __: Any, transaction_id:
 
 
 async def _all_under_one_lock(
-    self: PlainBatch, _: Context, found: bytes | LogFile | None, __: float
+    self: PlainBatch, _: Context, found: DatedFile | None, __: float
 ) -> None:
     """Behind a version that was taken, the log is read to its end at once."""
     self.must_save = True
     while found is not None:
         await take_found(self.section, found, began_s=0, now_s=0, race_s=1)
-        found = await self._log.read(self.section.table.latest_version + 1)
+        found = await self._log.read_dated(self.section.table.latest_version + 1)
 
 
 async def _published_unseen(index: Index, storage: Storage, table: TableRecord, **_: Any) -> Batch:

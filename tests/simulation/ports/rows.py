@@ -138,7 +138,7 @@ class Rows:
                 raise ServiceError(f"version {version} has no content to read a winner from")
             size += len(commit.content)
             actions = parse_commit(bytes(commit.content))
-            found.append(summarize(version, actions, timestamp_fallback=commit.record.timestamp))
+            found.append(summarize(version, actions, timestamp=commit.record.timestamp))
         return found, size
 
     def content(self, version: int) -> bytes | None:

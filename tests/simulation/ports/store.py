@@ -16,7 +16,7 @@ from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.files.log_file import OversizedFile
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
-from tidegate_service.core.ports.store.storage import UnreadableFile
+from tidegate_service.core.ports.store.storage import DatedFile, UnreadableFile
 
 __all__ = ["Folder", "MemoryLog", "MemoryStorage", "Store", "StoreFaults"]
 
@@ -216,6 +216,13 @@ class MemoryLog:
 
     async def read(self, version: int) -> bytes | None:
         return await self._read(commit_name(version))
+
+    async def read_dated(self, version: int) -> DatedFile | None:
+        content = await self.read(version)
+        file = self._files().get(commit_name(version))
+        if content is None or file is None:
+            return None
+        return DatedFile(content, self._clock_ms(file[1]))
 
     async def holds(self, version: int) -> bool:
         return await self.read(version) is not None

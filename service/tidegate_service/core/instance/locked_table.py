@@ -110,7 +110,7 @@ class LockedTable:
             self._window = CommitWindow(after=version)
             return
         # Before the section takes the commit: after that, nothing may fail.
-        summary = partial(summarize, timestamp_fallback=time)
+        summary = partial(summarize, timestamp=time)
         winner = await offload.run(commit.weight, summary, version, commit.actions)
         await self.section.append(commit)
         self._window.append(winner)

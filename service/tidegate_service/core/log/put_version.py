@@ -3,7 +3,7 @@
 import asyncio
 
 from tidegate_protocol.log.actions import Add, Remove
-from tidegate_protocol.log.content import LogFile, sha256_of
+from tidegate_protocol.log.content import sha256_of
 from tidegate_protocol.proposal.transaction import ReadyCommit
 from tidegate_protocol.replay.commits import body_digest
 from tidegate_service.core.access.roles import Caller
@@ -13,7 +13,7 @@ from tidegate_service.core.observe.faults import NO_FAULTS, FaultPoints, Step, a
 from tidegate_service.core.observe.ports_with_faults import with_faults
 from tidegate_service.core.ports.records import CommitMetrics, CommitRecord, RatifiedCommit
 from tidegate_service.core.ports.store.put_result import PutResult
-from tidegate_service.core.ports.store.storage import Log
+from tidegate_service.core.ports.store.storage import DatedFile, Log
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.offload import is_same
 
@@ -70,7 +70,7 @@ def metrics_of(actions: tuple[object, ...], *, attempts: int, duration_ms: int) 
 
 async def occupy(
     log: Log, ready: ReadyCommit, limits: CommitLimits, *, faults: FaultPoints = NO_FAULTS
-) -> bytes | LogFile | None:
+) -> DatedFile | None:
     """Put `<version>.json`. Returns None where the file has this commit's bytes then, and otherwise
     what it has.
 
@@ -101,7 +101,7 @@ def _patience_s(ready: ReadyCommit, put_s: float) -> float:
 
 async def _put(
     log: Log, ready: ReadyCommit, attempts: int, faults: FaultPoints
-) -> bytes | LogFile | None:
+) -> DatedFile | None:
     """As `occupy`. Raises `StorageUnknown` where nothing is known of the version."""
     log = with_faults(log, faults, {Log.put_if_absent: Step.O6_PUT})
     unanswered = False
@@ -111,7 +111,7 @@ async def _put(
             async with around(faults, Step.O7_CLASSIFY):
                 if result is PutResult.CREATED:
                     return None
-                found = await log.read(ready.version)
+                found = await log.read_dated(ready.version)
         except StorageUnknown:
             unanswered = True
             continue
@@ -120,5 +120,5 @@ async def _put(
                 raise StorageUnknown(error.detail) from error
             raise
         if found is not None:
-            return None if await is_same(ready.content, found) else found
+            return None if await is_same(ready.content, found.content) else found
     raise StorageUnknown(f"version {ready.version} was put without an answer")

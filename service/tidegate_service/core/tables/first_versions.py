@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from tidegate_protocol.log.actions import Action, CommitInfo, Metadata
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.proposal.transaction import ReadyCommit
-from tidegate_protocol.replay.commits import UnreadableCommit, commit_info
+from tidegate_protocol.replay.commits import UnreadableCommit, commit_info, timestamp_of
 from tidegate_protocol.replay.foreign import parse_foreign_commit
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import TableExists
@@ -55,7 +55,8 @@ async def _plain(
     if found is None:
         return ready
     try:
-        actions, info, metadata = await offload.run(offload.weight_of_log(found), _read, found)
+        content = found.content
+        actions, info, metadata = await offload.run(offload.weight_of_log(content), _read, content)
     except UnreadableCommit:
         raise await _in_use(section) from None
     if info is None or info.txn_id != ready.transaction.proposal.transaction_id:
@@ -64,8 +65,8 @@ async def _plain(
         raise await _in_use(section)
     return ReadyCommit(
         version=0,
-        timestamp=info.in_commit_timestamp or info.timestamp or ready.timestamp,
-        content=found,
+        timestamp=timestamp_of(0, actions, fallback=ready.timestamp),
+        content=content,
         actions=actions,
         transaction=ready.transaction,
         commit_info=info,

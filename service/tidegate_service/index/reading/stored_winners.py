@@ -188,4 +188,4 @@ def _winner(row: StoredWinner) -> WinningCommit:
     if row.size <= HELD_BYTES:
         return winner(row.version, row.timestamp, row.content)
     actions = StoredContent(row.content).actions()
-    return summarize(row.version, actions, timestamp_fallback=row.timestamp)
+    return summarize(row.version, actions, timestamp=row.timestamp)

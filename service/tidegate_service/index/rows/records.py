@@ -137,7 +137,7 @@ def commit_record(row: Row[*tuple[Any, ...]]) -> CommitRecord:
 def winner(version: int, timestamp: int, stored: bytes | bytearray) -> WinningCommit:
     """Of a row's version, timestamp (ms) and content."""
     actions: tuple[Action, ...] = tuple(decode_lines(expanded(stored)))
-    return summarize(version, actions, timestamp_fallback=timestamp)
+    return summarize(version, actions, timestamp=timestamp)
 
 
 # Higher ones find little more in a million log lines.

@@ -20,10 +20,11 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from tidegate_protocol.log.content import Content, LogFile
+from tidegate_protocol.log.content import Content
 from tidegate_service.core.errors import StorageUnavailable, StorageUnknown
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import DatedFile
 from tidegate_service.storage.limits import DEFAULTS, StorageLimits
 from tidegate_service.storage.local.listing import listed
 from tidegate_service.storage.local.removing import remove
@@ -156,23 +157,22 @@ class LocalFiles:
             raise StorageUnavailable("a log file's name is taken by something that is no file")
         return os.fdopen(file, "rb")
 
-    def read(self, path: str, read: ReadFile) -> Generator[None, None, bytes | LogFile | None]:
-        """A file's content by `read`, which is durable from now on, whoever wrote it; None where
-        there is none. A small one is read in a single step; of a large one the first is to open
-        it. Raises `StorageUnavailable` like `open`."""
-        *folders, _ = path.split("/")
+    def read(self, path: str, read: ReadFile) -> Generator[None, None, DatedFile | None]:
+        """A file, durable from now on, whoever wrote it, its content by `read`; None where there is
+        none. The first step of a large file opens it. Raises `StorageUnavailable` like `open`."""
         found = self.open(path)
         if found is None:
             return None
         try:
-            with found, self.folder(folders, create=False) as folder:
-                size = os.fstat(found.fileno()).st_size
-                if size > self._limits.large_bytes:
+            with found, self.folder(path.split("/")[:-1], create=False) as folder:
+                about = os.fstat(found.fileno())
+                if about.st_size > self._limits.large_bytes:
                     yield
                 # Synced first, so that nobody acts on what a power failure could take back.
                 os.fsync(found.fileno())
                 os.fsync(folder)
-                return (yield from read(found, size))
+                content = yield from read(found, about.st_size)
+                return DatedFile(content, about.st_mtime_ns // 1_000_000)
         except OSError as error:
             raise StorageUnavailable(f"a file could not be read: {why(error)}") from error
 

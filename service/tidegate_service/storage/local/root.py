@@ -10,12 +10,13 @@ from threading import Thread
 from typing import BinaryIO
 
 from tidegate_protocol.base.text import excerpt
-from tidegate_protocol.log.content import Content, LogFile
+from tidegate_protocol.log.content import Content
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.checkpoints import WrittenFile
 from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import DatedFile
 from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.storage.limits import DEFAULTS, StorageLimits
 from tidegate_service.storage.local.data_files import LocalDataFiles
@@ -124,7 +125,7 @@ class LocalRoot:
 
     async def read(
         self, path: str, read: ReadFile, share: Share, *, most_bytes: int | None = None
-    ) -> bytes | LogFile | None:
+    ) -> DatedFile | None:
         # What may be megabytes waits for its turn from the first step on.
         is_long = most_bytes is not None and most_bytes > QUICK_BYTES
         reading = self._files.read(path, up_to(most_bytes, read))

@@ -49,8 +49,8 @@ class FolderPages:
                     "the object store could not list: its names do not come in order"
                 )
             self._last = name
-            modified_ms = int(found["last_modified"].timestamp() * 1000)
-            entries.append(LogEntry(name=name, size=found["size"], modified_ms=modified_ms))
+            entry = LogEntry(name=name, size=found["size"], modified_ms=modified(found))
+            entries.append(entry)
         if len(entries) < len(page):
             self._below += len(page) - len(entries)
             if self._below > self._limits.files:
@@ -68,3 +68,9 @@ class FolderPages:
         return obstore.list(
             self._store, self._prefix, offset=offset, chunk_size=self._limits.listed
         )
+
+
+def modified(found: "obstore.ObjectMeta") -> int:
+    """The modification time of an object, in ms, in whole seconds: some stores list fractions of
+    a second, which the headers of an answer lack, and a version has the same date either way."""
+    return int(found["last_modified"].timestamp()) * 1000

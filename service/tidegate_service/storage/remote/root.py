@@ -18,6 +18,7 @@ from tidegate_service.core.ports.store.data_files import DataFiles
 from tidegate_service.core.ports.store.expired import DeletionRefused
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
+from tidegate_service.core.ports.store.storage import DatedFile
 from tidegate_service.core.sharing.pools import Pool, Share
 from tidegate_service.core.sharing.shares import Shares, most_of_one
 from tidegate_service.storage.limits import DEFAULTS, StorageLimits
@@ -25,7 +26,7 @@ from tidegate_service.storage.remote.advice import advised
 from tidegate_service.storage.remote.data_files import RemoteDataFiles
 from tidegate_service.storage.remote.failures import Failure, failure
 from tidegate_service.storage.remote.file import RemoteFile
-from tidegate_service.storage.remote.folder_pages import FolderPages
+from tidegate_service.storage.remote.folder_pages import FolderPages, modified
 from tidegate_service.storage.remote.staged import StagedObject, replace
 from tidegate_service.storage.roots import Hides, ReadFile, one_by_one, unread
 from tidegate_service.storage.steps import result
@@ -202,26 +203,26 @@ class RemoteRoot:
 
     async def read(
         self, path: str, read: ReadFile, share: Share, *, most_bytes: int | None = None
-    ) -> bytes | LogFile | None:
+    ) -> DatedFile | None:
         async with self._within("read"):
             try:
                 found = await obstore.get_async(self._clients.again, self._key(path))
-                size: int = found.meta["size"]
+                size, modified_ms = found.meta["size"], modified(found.meta)
                 if most_bytes is not None and size > most_bytes:
-                    return unread(size, most_bytes)
+                    return DatedFile(unread(size, most_bytes), modified_ms)
                 if size <= self._limits.large_bytes:
                     content = (await found.bytes_async()).to_bytes()
-                    return _at_once(read(io.BytesIO(content), size))
+                    return DatedFile(_at_once(read(io.BytesIO(content), size)), modified_ms)
             except FileNotFoundError as error:
                 self._check_bucket(error, "read")
                 return None
 
-        def in_pieces() -> Generator[None, None, bytes | LogFile | None]:
+        def in_pieces() -> Generator[None, None, DatedFile | None]:
             file = self.open(path)
             if file is None:
                 return None
             with file:
-                return (yield from read(file, size))
+                return DatedFile((yield from read(file, size)), modified_ms)
 
         # A large one takes its time, and each request for a piece of it has its own deadline.
         return await result(in_pieces(), share)

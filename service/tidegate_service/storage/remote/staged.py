@@ -20,6 +20,7 @@ from tidegate_service.core.ports.checkpoints import WrittenFile
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.storage.remote.advice import advised
 from tidegate_service.storage.remote.failures import failure
+from tidegate_service.storage.remote.folder_pages import modified
 from tidegate_service.storage.stores import Clients
 
 AT_ONCE_BYTES = 16 * 1024 * 1024
@@ -59,7 +60,7 @@ class StagedObject:
         return WrittenFile(
             result=result,
             size=found["size"],
-            modified_ms=int(found["last_modified"].timestamp() * 1000),
+            modified_ms=modified(found),
         )
 
     def leave(self) -> None:

@@ -18,7 +18,7 @@ from tidegate_service.core.errors import Refused, TableQuarantined
 from tidegate_service.core.instance.log_checks import LogChecks
 from tidegate_service.core.log.used_places import MOST_AWAITED
 from tidegate_service.core.maintenance.end_quarantine import release_table
-from tidegate_service.core.ports.store.storage import Log, Storage
+from tidegate_service.core.ports.store.storage import DatedFile, Log, Storage
 from tidegate_service.core.tables.lookup import get_table
 
 pytestmark = pytest.mark.anyio
@@ -35,9 +35,13 @@ class ReadLog:
         return getattr(self._log, name)
 
     async def read(self, version: int) -> bytes | LogFile | None:
-        content = await self._log.read(version)
+        found = await self.read_dated(version)
+        return None if found is None else found.content
+
+    async def read_dated(self, version: int) -> DatedFile | None:
+        found = await self._log.read_dated(version)
         self._told(version)
-        return content
+        return found
 
 
 class ReadStorage:

@@ -5,10 +5,13 @@ import pytest
 from tests.builders.by_x import add
 from tests.builders.proposals import proposal
 from tests.service.commit.far_ahead import FAR, PORTION, times, written_past
+from tests.service.log.foreign.foreign import date_file
 from tests.service.storage.watched_store import WatchedStorage
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.maintenance.rebuild import rebuild
 from tidegate_service.core.tables.lookup import get_table
+from tidegate_service.core.tables.register import RegisterTable, register_table
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +24,7 @@ def world(watched):
 
 
 class TestDates:
-    """Versions without a time are dated as they are met, and our own behind them as it was told."""
+    """Files of others are younger here than our own commit behind them, which keeps its date."""
 
     async def lost(self, world, *, foreign):
         """A table whose log has versions without times, one of ours behind them and others behind
@@ -88,3 +91,42 @@ class TestDates:
         dates = await times(world, table)
         assert dates[1] == first.record.timestamp
         assert dates == sorted(set(dates))
+
+
+class TestWrittenMeanwhile:
+    """Versions that others put into a log after it was listed have the dates of their files."""
+
+    @pytest.fixture
+    async def table(self, world):
+        table = await world.create()
+        await propose(world.context, table.id, proposal(add("x=1/ours")))
+        return await get_table(world.context, table.id)
+
+    def late(self, world, store, table, taken_in):
+        """The date of version 2, which comes when version 1 is read for the first time."""
+        late_ms = table.latest_timestamp + 3_600_000
+        done = []
+
+        async def reading(version):
+            if version == 1 and not done:
+                done.append(version)
+                written_past(world, table, 2, 2)
+                date_file(world, table, 2, late_ms)
+                if taken_in:
+                    await conflict_check(world.context, table.id, proposal(add("x=1/other")))
+
+        store.reading = reading
+        return late_ms
+
+    @pytest.mark.parametrize("read_on_s", [0.0, 60.0], ids=["copied again", "read on"])
+    async def test_while_an_index_is_made_anew(self, world, store, table, read_on_s):
+        late_ms = self.late(world, store, table, taken_in=True)
+        await rebuild(world.limited(copy_read_on_s=read_on_s).context, table.id)
+        assert (await times(world, table))[1:] == [table.latest_timestamp, late_ms]
+
+    async def test_while_it_is_registered(self, world, store, table):
+        await world.lose(table)
+        late_ms = self.late(world, store, table, taken_in=False)
+        asked = RegisterTable(name=table.name, location=table.location)
+        registered, _ = await register_table(world.context, asked)
+        assert (await times(world, registered))[1:] == [table.latest_timestamp, late_ms]

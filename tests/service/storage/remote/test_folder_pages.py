@@ -68,3 +68,14 @@ async def test_what_is_passed_over_is_bounded(store, prefix):
     plant(store, prefix, *COMMITS, *below)
     with pytest.raises(UnreadableFile, match="more than 10 files lie in folders below it"):
         await pages(store, prefix, files=10)
+
+
+async def test_dates_are_whole_seconds_as_those_of_answers(prefix):
+    """Of a store that lists fractions."""
+    store = MemoryStore()
+    plant(store, prefix, *COMMITS)
+    listed = {found["last_modified"].microsecond for found in obstore.list(store).collect()}
+    assert listed != {0}
+    entries = await FolderPages(store, prefix, after="", limits=StorageLimits()).next()
+    assert entries is not None
+    assert {entry.modified_ms % 1000 for entry in entries} == {0}

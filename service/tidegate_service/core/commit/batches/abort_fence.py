@@ -14,7 +14,6 @@ A catalog-managed table needs no fence. An attempt lands by the COMMIT of a sess
 table's row. Whoever holds the row now knows that the sessions of all earlier attempts have ended.
 """
 
-from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.proposal.transaction import Proposal, ReadyCommit
 from tidegate_service.core.commit.decide import decide
 from tidegate_service.core.commit.refusals import is_open
@@ -35,7 +34,7 @@ from tidegate_service.core.log.put_version import occupy, ratified
 from tidegate_service.core.maintenance.truncation import reload_if_truncated
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import Aborted, CommitRecord, TableState
-from tidegate_service.core.ports.store.storage import Log
+from tidegate_service.core.ports.store.storage import DatedFile, Log
 
 
 async def recheck_aborted(
@@ -90,7 +89,7 @@ async def fence(
 
 async def take_next(
     context: Context, locked: LockedTable, log: Log, transaction_id: str
-) -> bytes | LogFile | None:
+) -> DatedFile | None:
     """Fence the id by the version after the head, and return None, or what the log has as that
     version already. The caller saves the section. Raises as `fence` does."""
     started = context.monotonic_s()

@@ -7,7 +7,6 @@ out whether the log has a version that the index does not know yet.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.proposal.transaction import Proposal, ReadyCommit
 from tidegate_service.core.commit.batches.abort_fence import fence, recheck_aborted, take_next
 from tidegate_service.core.commit.batches.buffered_puts import BufferedPuts
@@ -23,7 +22,7 @@ from tidegate_service.core.observe.telemetry import Phase
 from tidegate_service.core.ports.index import CommitGroup, CommitSection, FilesFirst
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import Aborted, CommitRecord, RatifiedCommit
-from tidegate_service.core.ports.store.storage import Log
+from tidegate_service.core.ports.store.storage import DatedFile, Log
 
 
 class PlainBatch(TableBatch):
@@ -164,7 +163,7 @@ class PlainBatch(TableBatch):
             await self._take(context, found, began_s)
         return found is None
 
-    async def _take(self, context: Context, found: bytes | LogFile, began_s: float) -> None:
+    async def _take(self, context: Context, found: DatedFile, began_s: float) -> None:
         self.must_save = True
         await take_found(
             self.section,
@@ -179,7 +178,7 @@ class PlainBatch(TableBatch):
         """Whether the commit's file is buffered, to be put with others."""
         return (self.buffered > 0 or self._others_wait) and self._files.takes(ready)
 
-    async def _put(self, context: Context, ready: ReadyCommit) -> bytes | LogFile | None:
+    async def _put(self, context: Context, ready: ReadyCommit) -> DatedFile | None:
         # The row lock keeps this service's own writers from racing each other for the version.
         with self._stopping(), context.telemetry.phase(Phase.PUT):
             return await occupy(self._log, ready, context.limits, faults=context.faults)

@@ -16,7 +16,6 @@ from itertools import count
 from typing import TypeVar
 
 from tidegate_protocol.log.actions import CommitInfo
-from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.replay.commits import UnreadableCommit, commit_info
 from tidegate_protocol.replay.foreign import parse_foreign_commit
 from tidegate_service.core.context import Context
@@ -25,9 +24,9 @@ from tidegate_service.core.instance.locked_table import LockedTable
 from tidegate_service.core.log.catching_up.foreign_commits import quarantine_for, take_in
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.log.catching_up.unmarked import mark
-from tidegate_service.core.log.catching_up.versions import contents
+from tidegate_service.core.log.catching_up.versions import in_order
 from tidegate_service.core.ports.records import TableHead, TableState
-from tidegate_service.core.ports.store.storage import Log
+from tidegate_service.core.ports.store.storage import DatedFile, Log
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.sharing.turns import OwnTurns
 
@@ -179,17 +178,17 @@ async def catch_up(
 
 async def _portions(
     context: Context, log: Log, *, after: int
-) -> AsyncGenerator[tuple[Sequence[bytes | LogFile], bool], None]:
+) -> AsyncGenerator[tuple[Sequence[DatedFile], bool], None]:
     """The versions after `after` in portions, each with whether the log ends after it."""
     limits = context.limits
-    portion, size, began = list[bytes | LogFile](), 0, context.monotonic_s()
-    async with aclosing(contents(log, count(after + 1))) as commits:
-        async for _, content in commits:
-            if content is None:
+    portion, size, began = list[DatedFile](), 0, context.monotonic_s()
+    async with aclosing(in_order(log.read_dated, count(after + 1))) as commits:
+        async for _, found in commits:
+            if found is None:
                 yield portion, True
                 return
-            portion.append(content)
-            size += len(content)
+            portion.append(found)
+            size += len(found)
             is_long = size >= limits.portion_bytes or (
                 context.monotonic_s() - began >= limits.portion_s
             )
@@ -198,9 +197,7 @@ async def _portions(
                 portion, size, began = [], 0, context.monotonic_s()
 
 
-async def _saved(
-    context: Context, before: TableHead, portion: Sequence[bytes | LogFile]
-) -> TableHead:
+async def _saved(context: Context, before: TableHead, portion: Sequence[DatedFile]) -> TableHead:
     """Write the portion, which follows `before`, without the versions that another request wrote
     meanwhile. Returns the new head."""
     if not portion:
@@ -214,8 +211,8 @@ async def _saved(
         try:
             if ids := await _ids(portion[written:]):
                 await section.expect(ids)
-            for content in portion[written:]:
-                await take_in(section, content, to=locked)
+            for found in portion[written:]:
+                await take_in(section, found, to=locked)
         except UnreadableCommit as error:
             if head.state is TableState.QUARANTINED:
                 await section.save()
@@ -228,11 +225,12 @@ async def _saved(
         return section.table
 
 
-async def _ids(portion: Sequence[bytes | LogFile]) -> list[str]:
+async def _ids(portion: Sequence[DatedFile]) -> list[str]:
     """The transaction ids in the versions, as far as they can be read. Large versions are left out:
     their ids are looked up one by one."""
     ids = []
-    for content in portion:
+    for found in portion:
+        content = found.content
         if not isinstance(content, bytes) or b"txnId" not in content:
             continue
         await asyncio.sleep(0)

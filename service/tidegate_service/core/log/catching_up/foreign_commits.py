@@ -20,7 +20,7 @@ from tidegate_protocol.replay.commits import (
     commit_info,
     timestamp_of,
 )
-from tidegate_protocol.replay.foreign import in_commit_timestamp, parse_foreign_commit
+from tidegate_protocol.replay.foreign import committed_ms, parse_foreign_commit
 from tidegate_service.core.errors import TableQuarantined
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore
 from tidegate_service.core.log.files.log_file import SpooledFile
@@ -35,6 +35,7 @@ from tidegate_service.core.ports.records import (
     TableRecord,
     TableState,
 )
+from tidegate_service.core.ports.store.storage import DatedFile
 from tidegate_service.core.sharing import offload
 
 FENCE_OPERATION = "ABORT TRANSACTION"
@@ -73,7 +74,7 @@ class Appends(Protocol):
 
 async def take_found(
     section: CommitSection,
-    content: bytes | LogFile,
+    found: DatedFile,
     *,
     began_s: float,
     now_s: float,
@@ -87,10 +88,10 @@ async def take_found(
     without the lock then. Raises `TableQuarantined`, after saving the quarantine, for a version
     that cannot be read.
     """
-    if isinstance(content, SpooledFile):
+    if isinstance(found.content, SpooledFile):
         raise Behind
     try:
-        await take_in(section, content, to=to)
+        await take_in(section, found, to=to)
     except UnreadableCommit as error:
         reason = await quarantine_for(section, error)
         await section.save()
@@ -99,12 +100,11 @@ async def take_found(
         raise Behind
 
 
-async def take_in(
-    section: CommitSection, content: bytes | LogFile, *, to: Appends | None = None
-) -> None:
+async def take_in(section: CommitSection, found: DatedFile, *, to: Appends | None = None) -> None:
     """Write the log's next version into the index. `to` appends it to the section; a `LockedTable`
     has it in its window then, and need not read it again. Raises `UnreadableCommit`."""
-    commit = await foreign_commit(section, section.table.latest_version + 1, content)
+    version, modified_ms = section.table.latest_version + 1, found.modified_ms
+    commit = await foreign_commit(section, version, found.content, modified_ms=modified_ms)
     await append_foreign(section, await _dated_as_answered(section, commit), to=to)
 
 
@@ -137,7 +137,7 @@ async def _dated_as_answered(section: CommitSection, commit: RatifiedCommit) -> 
 
 
 async def carried(commit: RatifiedCommit) -> int:
-    """The timestamp that the commit says it has, else its record's."""
+    """The timestamp that a commit of this service says it has, else its record's."""
     record = commit.record
     dated = partial(timestamp_of, fallback=record.timestamp)
     return await offload.run(len(commit.actions), dated, record.version, commit.actions)
@@ -171,19 +171,20 @@ async def foreign_commit(
     version: int,
     content: bytes | LogFile,
     *,
-    timestamp: int | None = None,
+    modified_ms: int | None = None,
 ) -> RatifiedCommit:
     """The index's form of a `<version>.json`.
 
-    A commit of another writer is dated by `timestamp`, if given. Any other is dated by its
-    commitInfo, else by the section's clock. The date is always later than the version before's.
+    The version's date is that of `committed_ms`, but after the date of the version before.
+    `modified_ms` is the modification time of the file, the section's clock where absent.
     Raises `UnreadableCommit`, also for a commit that this service wrote for another table.
     """
     if not isinstance(content, bytes):
         await section.take_time()
     # Many short files, one after the other, would hold the loop like a long one.
     await asyncio.sleep(0)
-    read = partial(_read, version, content, before=section.table, now_ms=section.now_ms)
+    dated = section.now_ms if modified_ms is None else modified_ms
+    read = partial(_read, version, content, before=section.table, modified_ms=dated)
     parsed = await offload.run(offload.weight_of_log(content), read)
     actions, digest, info = parsed.actions, parsed.digest, parsed.info or CommitInfo()
     # Our own commit whose index rows were lost comes back this way; its digest tells. In the log of
@@ -200,13 +201,11 @@ async def foreign_commit(
         # An aborted id gives way only to a commit that this service ratified: that commit landed.
         if isinstance(known, CommitRecord) or (isinstance(known, Aborted) and foreign):
             transaction_id = None
-    # For a commit of this service, clients were told the timestamp that it carries.
-    dated = parsed.timestamp if timestamp is None or digest is not None else timestamp
     # What the index keeps of a large version tells its digest from all of its bytes.
     digest_of_all = await offload.sha256_of(content)
     record = CommitRecord(
         version=version,
-        timestamp=max(dated, section.table.latest_timestamp + 1),
+        timestamp=max(parsed.timestamp, section.table.latest_timestamp + 1),
         transaction_id=transaction_id,
         body_digest=digest,
         content_sha256=digest_of_all,
@@ -228,7 +227,7 @@ async def foreign_commit(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
-    """What a version's file holds; `timestamp` as of `timestamp_of`, `digest` of the proposal that
+    """What a version's file holds; `timestamp` as of `committed_ms`, `digest` of the proposal that
     a commit of this service was."""
 
     actions: tuple[Action, ...]
@@ -238,17 +237,19 @@ class _Read:
     metrics: CommitMetrics
 
 
-def _read(version: int, content: bytes | LogFile, *, before: TableRecord, now_ms: int) -> _Read:
+def _read(
+    version: int, content: bytes | LogFile, *, before: TableRecord, modified_ms: int
+) -> _Read:
     """Every pass over the actions of the file. Raises `UnreadableCommit`."""
     actions = parse_foreign_commit(content, catalog_managed=before.catalog_managed)
     info = commit_info(actions)
     check_own(before.metadata, info)
-    in_commit_timestamp(version, actions, before=before.metadata)
+    timestamp = committed_ms(version, actions, before=before.metadata, modified_ms=modified_ms)
     return _Read(
         actions=actions,
         info=info,
         digest=None if info is None else body_digest(info),
-        timestamp=timestamp_of(version, actions, fallback=now_ms),
+        timestamp=timestamp,
         metrics=metrics_of(actions, attempts=1, duration_ms=0),
     )
 

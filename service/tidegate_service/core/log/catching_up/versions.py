@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sized
 from itertools import chain
+from typing import TypeVar
 
 from tidegate_protocol.log.content import LogFile
 from tidegate_service.core.errors import StorageUnavailable
@@ -14,14 +15,24 @@ READ_AHEAD = 8
 AHEAD_BYTES = 64 * 1024 * 1024
 """Most bytes that are read at once: of large commits, fewer than `READ_AHEAD` are."""
 
+T = TypeVar("T", bound=Sized | None)
 
-async def contents(
+
+def contents(
     log: LogReader, versions: Iterable[int], *, beside: bytes | LogFile | None = None
 ) -> AsyncGenerator[tuple[int, bytes | LogFile | None], None]:
-    """The bytes of each version, in order. While the caller looks at one version, the next few are
-    being read. A caller that does not read to the end has to close the generator. `beside` is the
-    content of the version before, if the caller has it: it tells how large the next may be."""
-    ahead: deque[tuple[int, asyncio.Task[bytes | LogFile | None]]] = deque()
+    """The bytes of each version, as of `in_order`. `beside` is the content of the version before,
+    if the caller has it: it tells how large the next may be."""
+    return in_order(log.read, versions, beside=beside)
+
+
+async def in_order(
+    read: Callable[[int], Awaitable[T]], versions: Iterable[int], *, beside: Sized | None = None
+) -> AsyncGenerator[tuple[int, T], None]:
+    """What `read` returns of each version, in order. While the caller looks at one version, the
+    next few are being read. A caller that does not read to the end has to close the generator.
+    Lengths, of `beside` too, are bytes, and tell how large the next version may be."""
+    ahead: deque[tuple[int, asyncio.Future[T]]] = deque()
     upcoming = iter(versions)
     # Without `beside`, one version is read alone first: it tells how large they are.
     largest = 1 if beside is None else max(1, len(beside))
@@ -32,7 +43,7 @@ async def contents(
                 version = next(upcoming, None)
                 if version is None:
                     break
-                ahead.append((version, asyncio.create_task(log.read(version))))
+                ahead.append((version, asyncio.ensure_future(read(version))))
             if not ahead:
                 return
             version, reading = ahead[0]
@@ -58,7 +69,7 @@ def _at_once(largest: int) -> int:
     return max(1, min(READ_AHEAD, AHEAD_BYTES // largest))
 
 
-async def _given_up(ahead: Iterable[tuple[int, asyncio.Task[bytes | LogFile | None]]]) -> None:
+async def _given_up(ahead: Iterable[tuple[int, asyncio.Future[T]]]) -> None:
     tasks = [reading for _, reading in ahead]
     for reading in tasks:
         reading.cancel()

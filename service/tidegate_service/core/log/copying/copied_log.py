@@ -22,7 +22,7 @@ from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.log.file_names import Unknown, parse
 from tidegate_protocol.log.segment import BrokenLog, Checkpoint, LogSegment, choose_segment
 from tidegate_service.core.log.catching_up.sight import Behind
-from tidegate_service.core.log.catching_up.versions import contents
+from tidegate_service.core.log.catching_up.versions import contents, in_order
 from tidegate_service.core.log.copying.copy_file import CopyFile
 from tidegate_service.core.log.files.checkpoint_stream import snapshot_actions
 from tidegate_service.core.log.files.listing import listed
@@ -30,7 +30,7 @@ from tidegate_service.core.log.files.log_file import SpooledFile
 from tidegate_service.core.log.loading.bases import MOST_BASES, BaseRefused
 from tidegate_service.core.log.loading.reading_time import ReadingTime
 from tidegate_service.core.ports.store.listing import LogEntry
-from tidegate_service.core.ports.store.storage import LogReader, UnreadableFile
+from tidegate_service.core.ports.store.storage import DatedFile, LogReader, UnreadableFile
 from tidegate_service.core.sharing import offload
 
 _PAGE = msgspec.msgpack.Decoder(list[LogEntry])
@@ -60,6 +60,8 @@ class CopiedLog:
         # In the order of the versions: there may be a million of them.
         self._versions, self._places = array("q"), array("q")
         self._large: dict[int, LogFile] = {}
+        # Modification times of the versions behind the listing.
+        self._times: dict[int, int] = {}
         self._end: int | None = None
         self._is_chosen = False
         self._refused = 0
@@ -78,11 +80,13 @@ class CopiedLog:
                 return
             self._is_chosen = True
         assert self._end is not None
-        async with aclosing(contents(self._log, range(self._end + 1, through + 1))) as commits:
-            async for version, content in commits:
-                if content is None:
+        behind = range(self._end + 1, through + 1)
+        async with aclosing(in_order(self._log.read_dated, behind)) as commits:
+            async for version, found in commits:
+                if found is None:
                     return
-                await self._keep(version, content)
+                await self._keep(version, found.content)
+                self._times[version] = found.modified_ms
                 self._end = version
 
     def pass_over(self, refused: BaseRefused) -> None:
@@ -142,19 +146,26 @@ class CopiedLog:
         self._checkpoints[name] = places
 
     async def read(self, version: int) -> bytes | LogFile | None:
-        """As of a `Log`. Raises `Behind` where more was committed since than there is time for."""
+        """As of a `Log`, of a version that was copied."""
         if version in self._large:
             return self._large[version]
         place = bisect_left(self._versions, version)
         if place < len(self._versions) and self._versions[place] == version:
             return await self._file.text(self._places[place])
+        return None
+
+    async def read_dated(self, version: int) -> DatedFile | None:
+        """As of a `Log`, of a version that `entries` lacks. Raises `Behind` where more was
+        committed since than there is time for."""
+        if (content := await self.read(version)) is not None:
+            return DatedFile(content, self._times[version])
         if self._end is None or not self._end < version <= self._head:
             return None
         # What the section does between two reads may take much longer.
         began_s = self._monotonic_s()
         try:
             async with asyncio.timeout(max(0.0, self._left_s)):
-                return await self._log.read(version)
+                return await self._log.read_dated(version)
         except TimeoutError:
             raise Behind from None
         finally:

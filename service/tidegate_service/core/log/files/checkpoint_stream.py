@@ -1,6 +1,6 @@
 """A complete checkpoint, its parts and sidecars, as one stream of a snapshot's actions."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
 
@@ -42,7 +42,7 @@ _SIDECAR = msgspec.json.Decoder(_SidecarLine)
 
 async def snapshot_actions(
     log: LogReader, checkpoint: Checkpoint, *, location: str, most_sidecars: int = MOST_SIDECARS
-) -> AsyncIterator[Sequence[Action]]:
+) -> AsyncGenerator[Sequence[Action], None]:
     """The actions of a checkpoint of the table at `location`, in batches and in any order: live
     files, tombstones, protocol, metadata, application transactions and domains.
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from tidegate_protocol.base.problems import Code
-from tidegate_protocol.log.actions import Action, Add, AddCDCFile, Remove, file_key
+from tidegate_protocol.log.actions import Action, Add, AddCDCFile, Metadata, Remove, file_key
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.log.file_names import commit_name
 from tidegate_protocol.log.segment import (
@@ -44,6 +44,7 @@ from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.storage import LogReader, UnreadableFile
 from tidegate_service.core.sharing import offload
 
+_IN_COMMIT = b'"inCommitTimestamp"'
 MOST_OUTSIDE = 1_000
 """So many live files may lie where they must not: later versions of the log may yet remove them."""
 
@@ -145,8 +146,23 @@ class _Adoption:
         if content is None:
             commit = _unknown_commit(version, timestamp=self.times.of_checkpoint(checkpoint))
         else:
-            commit = await self._commit(version, content)
+            known = None
+            if not isinstance(content, bytes) or _IN_COMMIT in content:
+                # Whether readers of the log heed the timestamp is up to the table's properties.
+                known = await self._metadata_of(checkpoint)
+            modified_ms = self.times.of_commit(version)
+            commit = await self._commit(version, content, modified_ms, before=known)
         await self.section.load_base(commit, self._checked(checkpoint))
+
+    async def _metadata_of(self, checkpoint: Checkpoint) -> Metadata | None:
+        batches = snapshot_actions(self.log, checkpoint, location=self.paths.location)
+        async with aclosing(batches):
+            async for batch in batches:
+                self.time.actions(len(batch))
+                for action in batch:
+                    if isinstance(action, Metadata):
+                        return action
+        return None
 
     async def keep_ids(self, versions: Iterable[int]) -> None:
         """Keep the transaction ids of versions before the first one. A new index knows them from
@@ -177,15 +193,15 @@ class _Adoption:
             raise StorageUnavailable(
                 f"{commit_name(version)} went away while the log was read; it can be tried again"
             )
-        await self._append(version, content)
+        await self._append(version, content, self.times.of_commit(version))
 
     async def catch_up(self, through: int | None) -> None:
         """Read the versions committed meanwhile. Raises `BrokenLog` where there is no table yet."""
         while self._started and (through is None or self._next <= through):
-            content = await self.log.read(self._next)
-            if content is None:
+            found = await self.log.read_dated(self._next)
+            if found is None:
                 break
-            await self._append(self._next, content)
+            await self._append(self._next, found.content, found.modified_ms)
         if not self._started:
             missing = "protocol" if self.before.protocol is None else "metaData"
             raise BrokenLog(f"no version of it has a {missing} action")
@@ -198,9 +214,11 @@ class _Adoption:
     def _next(self) -> int:
         return self.section.table.latest_version + 1
 
-    async def _append(self, version: int, content: bytes | LogFile) -> None:
+    async def _append(
+        self, version: int, content: bytes | LogFile, modified_ms: int | None
+    ) -> None:
         try:
-            commit = await self._commit(version, content)
+            commit = await self._commit(version, content, modified_ms)
         except RefusedCommit:
             raise
         except UnreadableCommit as error:
@@ -247,17 +265,18 @@ class _Adoption:
                 # No later version takes one away: change data are read version by version.
                 self.paths.check_change_data(action)
 
-    async def _commit(self, version: int, content: bytes | LogFile) -> RatifiedCommit:
+    async def _commit(
+        self,
+        version: int,
+        content: bytes | LogFile,
+        modified_ms: int | None,
+        *,
+        before: Metadata | None = None,
+    ) -> RatifiedCommit:
         """The commit, dated as Delta dates it: by its in-commit timestamp where these are on, else
         by its file's time. A commit of this service keeps the timestamp that clients were told."""
-        modified_ms = self.times.of_commit(version)
-        commit = await foreign_commit(
-            self.section,
-            version,
-            content,
-            timestamp=self.section.now_ms if modified_ms is None else modified_ms,
-        )
-        known = self.section.table.metadata or self.before.metadata
+        commit = await foreign_commit(self.section, version, content, modified_ms=modified_ms)
+        known = before or self.section.table.metadata or self.before.metadata
         dated = partial(in_commit_timestamp, version, commit.actions, before=known)
         timestamp = in_commit = await offload.run(len(commit.actions), dated)
         if timestamp is None:

@@ -4,6 +4,7 @@ A call that meets a broken store raises `StorageUnavailable`: nothing is known t
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from tidegate_protocol.log.actions import Action
@@ -24,12 +25,28 @@ class MissingFile(UnreadableFile):
     """A checkpoint's file is not there."""
 
 
+@dataclass(frozen=True, slots=True)
+class DatedFile:
+    """A file with its modification time in ms, in object stores by the store's clock and in whole
+    seconds."""
+
+    content: bytes | LogFile
+    modified_ms: int
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+
 class LogReader(Protocol):
     """What a log is read by as a whole."""
 
     async def read(self, version: int) -> bytes | LogFile | None:
         """The bytes of `<version>.json`, in bounded memory where they are many; None where there is
         none. One that is too large to be read is a `LogFile` of its length that has no actions."""
+        ...
+
+    async def read_dated(self, version: int) -> DatedFile | None:
+        """As `read`, with the modification time."""
         ...
 
     def entries(self, *, behind: int | None = None) -> AsyncIterator[Sequence[LogEntry]]:
