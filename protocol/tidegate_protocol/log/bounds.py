@@ -54,10 +54,11 @@ _OF_NO_ZONE = re.compile(r".?[+-][0-9]{2}:?(?!00|15|30|45)[0-9]{2}")
 """A session's zone may be any offset with seconds, not only those that zones have had."""
 _ANY_OFFSET = 2 * WIDEST_OFFSET
 _FIRST_OFFSETS = datetime(1900, 1, 1, tzinfo=UTC) + _ANY_OFFSET
-"""Until 1900 LEGACY writes the local time of then with an offset of now, hours away from it."""
+"""Of days before 1900, LEGACY writes the local time with today's offset of the zone, which may be
+hours from that day's offset."""
 _TWO_CALENDARS = 1582
-"""The year in which LEGACY writes ten days, which its calendar lacks, as the day behind them. It
-writes years before the first without a sign, as if they came after."""
+"""The year of ten days that LEGACY's calendar lacks; LEGACY writes the day behind them in their
+place. LEGACY also writes years before the first without a sign: -43 as 44."""
 
 _REPLACED = "\ufffd"
 _LAST_CHARACTER = "\U0010ffff"
@@ -114,7 +115,7 @@ def _doubt(value: datetime, raw: msgspec.Raw) -> timedelta:
 
 
 def _certain_prefix(text: str) -> str:
-    """What the value begins with that the bound was made of.
+    """What the value begins with of which a writer made the bound.
 
     U+FFFD takes the place of bytes that are no UTF-8, and Delta before 3.3 ends a maximum that it
     cuts with U+FFFD, which is below characters outside the basic plane (delta-io/delta#3430).

@@ -148,7 +148,7 @@ class _Adoption:
         else:
             known = None
             if not isinstance(content, bytes) or _IN_COMMIT in content:
-                # Whether readers of the log heed the timestamp is up to the table's properties.
+                # The table's properties decide whether this timestamp is the version's date.
                 known = await self._metadata_of(checkpoint)
             modified_ms = self.times.of_commit(version)
             commit = await self._commit(version, content, modified_ms, before=known)

@@ -10,7 +10,7 @@ from tests.builders.flights import proposal
 
 SCHEMA = lines.struct(lines.column("ts", "timestamp"), lines.column("s", "string"))
 CASES = [
-    # As Delta before 4.0 writes 1850-01-01 00:07:33 UTC in Europe/Stockholm (delta-io/delta#5249).
+    # As Spark before 4.0 writes 1850-01-01 00:07:33 UTC in Europe/Stockholm (delta-io/delta#5249).
     ("ts", "1850-01-01T01:01:01.000+00:53", "ts = TIMESTAMP '1850-01-01 00:07:33Z'"),
     # As Spark's timeParserPolicy LEGACY has it, with the offset that Asia/Manila has now.
     ("ts", "1840-01-01T00:00:00.000+08:00", "ts = TIMESTAMP '1840-01-01 15:56:08Z'"),
