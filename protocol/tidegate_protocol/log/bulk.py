@@ -73,12 +73,18 @@ _ENCODER = msgspec.json.Encoder()
 _PARTITION = msgspec.json.Decoder(PartitionValues)
 
 
+def _strictly(line: bytes) -> list[Action]:
+    return [codec.decode(line)]
+
+
 class BulkDecoder:
     """Decodes the lines of one body, a text of them at a time. `keep` is called for every text
     that has file actions without bytes of their own."""
 
-    def __init__(self, keep: Keep) -> None:
+    def __init__(self, keep: Keep, decode: Callable[[bytes], Iterable[Action]] = _strictly) -> None:
+        """`decode` reads a line that is in none of the common forms."""
         self._keep = keep
+        self._decode = decode
         self._partitions: dict[bytes, PartitionValues] = {}
 
     def decode(self, text: bytes) -> list[Action] | None:
@@ -169,7 +175,7 @@ class BulkDecoder:
                 )
                 continue
             lines = lines or text.split(b"\n")
-            actions.append(_lightened(codec.decode(lines[at]), source, at))
+            actions += (_lightened(action, source, at) for action in self._decode(lines[at]))
         return actions
 
     def _partition(self, raw: msgspec.Raw) -> PartitionValues:

@@ -4,7 +4,7 @@
 that are checked are the bytes that land.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -65,20 +65,6 @@ def decode(line: bytes) -> Action:
         action = _commit_info(body)
     msgspec.structs.force_setattr(action, _RAW, raw)
     return cast(Action, action)
-
-
-def decode_lines(content: bytes) -> Iterator[Action]:
-    """The actions of a commit file, in order; blank lines are passed over.
-
-    Raises `InvalidActionError` that names the line, counted from 1.
-    """
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            yield decode(line)
-        except InvalidActionError as error:
-            raise InvalidActionError(f"line {number}: {error}") from None
 
 
 def encode(action: Action) -> bytes:

@@ -29,8 +29,9 @@ class Pieces(Protocol):
 class LogFile(Pieces, Protocol):
     """A commit file of a log as it was found there, too large to be held in one piece."""
 
-    def actions(self) -> Sequence[Action]:
-        """Its actions, in order. Raises `commits.UnreadableCommit`."""
+    def actions(self, *, strict: bool = False) -> Sequence[Action]:
+        """Its actions, in order, as of `lines.decode_lines`. Raises
+        `codec.InvalidActionError` or `commits.UnreadableCommit`."""
         ...
 
 
@@ -74,6 +75,12 @@ def content_of(actions: Sequence[Action]) -> Content:
 def whole(content: Content) -> bytes:
     """All bytes at once."""
     return content if isinstance(content, bytes) else b"".join(content.pieces())
+
+
+def is_blank(content: Content) -> bool:
+    """Whether there is white space only."""
+    pieces = (content,) if isinstance(content, bytes) else content.pieces()
+    return not any(piece.strip() for piece in pieces)
 
 
 def is_same(content: Content, found: Content) -> bool:

@@ -17,8 +17,9 @@ from tidegate_protocol.log.actions import (
     Txn,
     UnknownAction,
 )
-from tidegate_protocol.log.codec import InvalidActionError, decode_lines
-from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.log.codec import InvalidActionError
+from tidegate_protocol.log.content import LogFile, is_blank
+from tidegate_protocol.log.lines import decode_lines
 from tidegate_protocol.proposal.transaction import WinningCommit
 
 _COMMIT_INFO = msgspec.json.Decoder(dict[str, dict[str, Any]])
@@ -33,18 +34,30 @@ class UnreadableCommit(ValueError):
     """The content is not a commit of a Delta log; the message says where and why."""
 
 
-def parse_commit(content: bytes | LogFile) -> tuple[Action, ...]:
-    """The actions of a commit file, in order. Raises `UnreadableCommit`."""
+def parse_commit(content: bytes | LogFile, *, strict: bool = False) -> tuple[Action, ...]:
+    """The actions of a commit file, in order. Of several metaData, protocol or commitInfo actions,
+    the first one of the kind, as Delta's kernel reads them. With `strict`, such a file is refused,
+    and so is a line that two readers may read differently (`codec.decode`).
+
+    Raises `UnreadableCommit`, also for a file of white space, which its writer may be about to
+    fill.
+    """
     try:
-        actions = tuple(decode_lines(content) if isinstance(content, bytes) else content.actions())
+        actions = tuple(
+            decode_lines(content, strict=strict)
+            if isinstance(content, bytes)
+            else content.actions(strict=strict)
+        )
     except InvalidActionError as error:
         raise UnreadableCommit(str(error)) from None
-    if not actions:
-        raise UnreadableCommit("no action in it: expected at least a line")
+    if not actions and is_blank(content):
+        raise UnreadableCommit("the file is empty: expected at least a line")
     for kind in (Metadata, Protocol, CommitInfo):
-        count = sum(isinstance(action, kind) for action in actions)
-        if count > 1:
-            raise UnreadableCommit(f"{count} {kind.__name__} actions; expected at most one")
+        found = [action for action in actions if isinstance(action, kind)]
+        if len(found) > 1 and strict:
+            raise UnreadableCommit(f"{len(found)} {kind.__name__} actions; expected at most one")
+        if len(found) > 1:
+            actions = tuple(a for a in actions if a is found[0] or not isinstance(a, kind))
     return actions
 
 

@@ -42,7 +42,8 @@ def parse_foreign_commit(
     Raises `UnreadableCommit` where it is no commit, in its form `RefusedCommit` where its
     protocol or metadata asks for what is not supported.
     """
-    actions = parse_commit(content)
+    # What the service has ratified is strict.
+    actions = parse_commit(content, strict=catalog_managed)
     for action in actions:
         refused = refusal(action, catalog_managed=catalog_managed)
         if refused is not None:

@@ -34,7 +34,7 @@ def read_staged(name: str, content: bytes | LogFile) -> StagedCommit | Invalid:
 def read_commit(name: str, version: int, content: bytes | LogFile) -> StagedCommit | Invalid:
     """As `read_staged`, of a file whose name does not say the version."""
     try:
-        actions = parse_commit(content)
+        actions = parse_commit(content, strict=True)
     except UnreadableCommit as error:
         return _invalid(f"{name} is not a commit: {error}")
     info = actions[0]

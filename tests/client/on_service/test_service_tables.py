@@ -8,7 +8,7 @@ import tidegate
 from tests.client import answers, tables
 from tests.client.tables import append, data_file, new_table, paths
 from tidegate import DataFile, IsolationLevel
-from tidegate_protocol.log.codec import decode_lines
+from tidegate_protocol.log.lines import decode_lines
 from tidegate_protocol.schema.table_schema import parse_schema
 
 

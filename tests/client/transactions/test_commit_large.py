@@ -12,7 +12,7 @@ from tests.client.tables import append, data_file, paths
 from tests.client.transport.loopback import Drop
 from tidegate import CommitStateUnknown, InvalidProposal, TransactionState
 from tidegate.wire.proposal import spooled_proposal
-from tidegate_protocol.log.codec import decode_lines
+from tidegate_protocol.log.lines import decode_lines
 from tidegate_protocol.proposal.transaction import Proposal
 
 DOMAIN = {"domainMetadata": {"domain": "d", "configuration": "{}", "removed": False}}

@@ -129,9 +129,8 @@ class TestForeignCommit:
     @pytest.mark.parametrize(
         ("content", "why"),
         [
-            (b"", "no action"),
+            (b"\n", "the file is empty"),
             (b'{"add":{"path":"a"', "line 1"),
-            (encode_lines([metadata(), metadata()]), "2 Metadata actions"),
             (encode_lines([managed()]), "catalogManaged"),
             (encode_lines([features("sorcery")]), "sorcery"),
             (

@@ -65,29 +65,6 @@ class TestEncode:
         assert json.loads(codec.encode(protocol))["protocol"]["writerFeatures"] == sorted(features)
 
 
-class TestLines:
-    def test_a_commit_file_is_read_back(self):
-        actions = [codec.decode(codec.encode(TXN)), codec.decode(b'{"new":"a\xe2\x80\xa8b"}')]
-        content = codec.encode_lines(actions)
-        assert content.count(b"\n") == 2
-        assert list(codec.decode_lines(content)) == actions
-
-    def test_blank_lines_and_windows_line_ends_are_passed_over(self):
-        content = b'\n{"txn":{"appId":"a","version":1}}\r\n \n{"new":1}'
-        assert [action.raw for action in codec.decode_lines(content)] == [
-            codec.encode(TXN),
-            b'{"new":1}',
-        ]
-
-    def test_an_error_names_its_line(self):
-        with pytest.raises(InvalidActionError, match="line 3: in action 'txn'"):
-            list(codec.decode_lines(b'{"new":1}\n\n{"txn":{}}\n'))
-
-    def test_an_action_does_not_go_over_lines(self):
-        with pytest.raises(InvalidActionError, match="line 1"):
-            list(codec.decode_lines(b'{"new":\n1}'))
-
-
 class TestFromBody:
     def test_a_body_makes_an_action_with_bytes(self):
         made = codec.from_body(Txn, {"appId": "a", "version": 1, "new": [1]})

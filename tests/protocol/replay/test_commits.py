@@ -24,6 +24,7 @@ from tidegate_protocol.replay.commits import (
     table_id,
     timestamp_of,
 )
+from tidegate_protocol.replay.foreign import parse_foreign_commit
 
 
 class TestParsing:
@@ -34,19 +35,38 @@ class TestParsing:
     @pytest.mark.parametrize(
         ("content", "why"),
         [
-            (b"", "no action"),
-            (b"\n \n", "no action"),
+            (b"", "the file is empty"),
+            (b"\n \n", "the file is empty"),
             (b'{"add":{"path":"a"', "line 1"),
             (add("a").raw + b"\nnot json\n", "line 2"),
             (b'{"add":{}}', "line 1: in action 'add'"),
-            (encode_lines([metadata(), metadata()]), "2 Metadata actions"),
-            (encode_lines([protocol(), protocol()]), "2 Protocol actions"),
-            (encode_lines([commit_info(), commit_info()]), "2 CommitInfo actions"),
         ],
     )
     def test_what_is_no_commit(self, content, why):
         with pytest.raises(UnreadableCommit, match=why):
             parse_commit(content)
+
+    @pytest.mark.parametrize(
+        ("first", "second"),
+        [
+            (metadata(), metadata(name="b")),
+            (protocol(), protocol(1, 3)),
+            (commit_info(operation="A"), commit_info(operation="B")),
+        ],
+    )
+    def test_the_first_of_a_kind_that_a_commit_has_once(self, first, second):
+        content = encode_lines([add(), first, second, txn()])
+        assert parse_commit(content) == (add(), first, txn())
+        with pytest.raises(UnreadableCommit, match=r"2 \w+ actions; expected at most one"):
+            parse_commit(content, strict=True)
+
+    def test_a_line_without_an_action_is_a_commit_without_one(self):
+        assert parse_commit(b"{}\n") == ()
+
+    def test_the_log_of_a_catalog_managed_table_is_read_strictly(self):
+        assert parse_foreign_commit(b"{}\n") == ()
+        with pytest.raises(UnreadableCommit, match="line 1"):
+            parse_foreign_commit(b"{}\n", catalog_managed=True)
 
 
 class TestTimestamp:

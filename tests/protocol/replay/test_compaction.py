@@ -16,8 +16,8 @@ from tidegate_protocol.log.actions import (
     Txn,
     UnknownAction,
 )
-from tidegate_protocol.log.codec import decode_lines
 from tidegate_protocol.log.file_names import CompactedFile, compacted_name, parse
+from tidegate_protocol.log.lines import decode_lines
 from tidegate_protocol.replay.compaction import CannotCompact, Compaction
 from tidegate_protocol.replay.snapshot import Snapshot
 

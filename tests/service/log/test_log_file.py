@@ -5,6 +5,7 @@ import hashlib
 import io
 import json
 import os
+from functools import partial
 from typing import NoReturn
 
 import pytest
@@ -12,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.service.storage.stepping import done
-from tidegate_protocol.log.codec import decode
-from tidegate_protocol.replay.commits import UnreadableCommit
+from tidegate_protocol.log.codec import InvalidActionError, decode, encode
+from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.log.files.log_file import (
     LARGE_BYTES,
@@ -24,6 +25,8 @@ from tidegate_service.core.log.files.log_file import (
 )
 from tidegate_service.core.observe import correlation
 from tidegate_service.core.observe.correlation import Correlation
+from tidegate_service.index.rows.records import compressed
+from tidegate_service.index.rows.stored_content import StoredContent
 
 MIB = 1024 * 1024
 
@@ -46,6 +49,10 @@ def spooled(content: bytes, *, at: int = 1000, **bounds: int) -> SpooledFile:
     for start in range(0, len(content), at):
         found.add(content[start : start + at])
     return found
+
+
+def stored(content: bytes) -> StoredContent:
+    return StoredContent(compressed(content))
 
 
 def reading(share: str | None) -> None:
@@ -154,6 +161,37 @@ class TestActions:
         expected = [decode(each) for each in content.split(b"\n") if each.strip()]
         assert [action.raw.strip() for action in found] == [e.raw.strip() for e in expected]
 
+    @pytest.mark.parametrize("read", [spooled, stored])
+    def test_lines_of_other_writers(self, read):
+        content = b'{}\n%s,"remove":null}\n%s' % (line(1)[:-1], line(2))
+        assert [action.path for action in read(content).actions()] == ["a/1", "a/2"]
+        for each in (content, line(1) + b"\n{}"):
+            with pytest.raises(InvalidActionError, match="exactly one key"):
+                read(each).actions(strict=True)
+
+    @pytest.mark.parametrize(
+        "odd",
+        [
+            b'{"x":null}',
+            b'{"commitInfo":{"inCommitTimestamp":"7"}}',
+            b'{"commitInfo":{"inCommitTimestamp":7.0}}',
+            b'{"x":1}',
+        ],
+    )
+    def test_among_many_lines_they_are_what_they_are_alone(self, odd):
+        compact = [line(number).replace(b" ", b"") for number in range(100)]
+        content = b"\n".join([odd, *compact])
+        actions = parse_commit(content)
+        for read in (partial(spooled, at=len(content)), stored):
+            found = parse_commit(read(content))
+            assert [encode(action) for action in found] == [encode(each) for each in actions]
+            assert len(read(content).actions(strict=True)) == 101
+
+    def test_a_file_of_white_space_is_no_commit(self):
+        assert parse_commit(spooled(b" \n{}\n")) == ()
+        with pytest.raises(UnreadableCommit, match="empty"):
+            parse_commit(spooled(b" \n" * 1000))
+
     def test_more_than_are_read(self):
         content = b"".join(line(number) + b"\n" for number in range(101))
         assert len(spooled(content, max_actions=101).actions()) == 101
@@ -164,7 +202,7 @@ class TestActions:
     def test_a_line_that_is_none_is_named(self, ended):
         content = b"\n".join([line(1), b"", line(2), b'{"add":', line(3)]) + ended
         with pytest.raises(UnreadableCommit, match=r"^line 4: "):
-            spooled(content, at=7).actions()
+            parse_commit(spooled(content, at=7))
 
     def test_a_line_that_does_not_end(self):
         assert len(spooled(line(1) + b"\n" + b" " * 900, max_line_bytes=1000).actions()) == 1

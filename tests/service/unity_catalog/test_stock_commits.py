@@ -186,8 +186,17 @@ class TestBadInput:
             (lambda whole: b"\xff" + whole, "is not a commit"),
             (lambda whole: whole.split(b"\n", 1)[1], "begin with its commitInfo"),
             (lambda whole: whole + whole, "2 CommitInfo actions"),
+            (lambda whole: whole + b"{}\n", "exactly one key"),
+            (lambda whole: whole.replace(b'{"add"', b'{"remove":null,"add"'), "exactly one key"),
+            (
+                lambda whole: whole.replace(b'"dataChange"', b'"baseRowId":1.0,"dataChange"'),
+                "got `float`",
+            ),
         ],
-        ids=["cut off", "empty", "no text", "no commitInfo", "twice"],
+        ids=[
+            *("cut off", "empty", "no text", "no commitInfo", "twice"),
+            *("an empty object", "a null action", "a fraction"),
+        ],
     )
     def test_a_file_that_is_no_commit_is_refused(self, table, spoil, why):
         whole = content([commit_info(1), add()])

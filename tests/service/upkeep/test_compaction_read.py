@@ -22,8 +22,8 @@ from tests.service.upkeep.conftest import Caring, Compacting
 from tests.service.vacuum.vacuuming import ended, left, plant
 from tests.service.world import World, make_world
 from tidegate_protocol.log.actions import file_key
-from tidegate_protocol.log.codec import decode_lines
 from tidegate_protocol.log.file_names import compacted_name
+from tidegate_protocol.log.lines import decode_lines
 from tidegate_protocol.replay.snapshot import Snapshot
 from tidegate_service.core.limits import UpkeepLimits
 from tidegate_service.core.maintenance.forget import forget_table

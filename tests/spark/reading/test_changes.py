@@ -1,6 +1,7 @@
 """The change data feed, read from change data files, whole files and deletion vectors."""
 
 import datetime as dt
+import json
 
 import pyarrow as pa
 import pytest
@@ -8,7 +9,7 @@ from pyspark.sql.types import StructField, StructType, TimestampType
 
 from tests.spark.reading.change_data import FEED, data_file, update
 from tests.spark.reading.vectors import VECTORS, delete, vector_of
-from tests.spark.tables import rows
+from tests.spark.tables import folder_of, rows
 from tidegate import InvalidRequest
 from tidegate.spark import ChangesUnavailable
 
@@ -287,3 +288,15 @@ class TestSchemas:
             txn.commit("CHANGE COLUMN")
         table.append(spark.sql("SELECT 5000000000L a"))
         assert feed(table, 1) == [(1, "insert", 1), (5_000_000_000, "insert", 3)]
+
+
+def test_a_commit_of_another_writer_with_odd_lines(spark, create, feed):
+    table = create("id bigint", **FEED)
+    table.append(spark.range(2).coalesce(1))
+    (file,) = table.scan().files
+    removed = {"path": file.path, "partitionValues": {}, "size": 1.0, "dataChange": True}
+    line = json.dumps({"add": None, "remove": removed, "commitInfo": {"operation": "DELETE"}})
+    log = folder_of(table) / "_delta_log"
+    (log / f"{2:020d}.json").write_text(f"{line}\n{{}}\n")
+    assert feed(table, 2) == [(0, "delete", 2), (1, "delete", 2)]
+    assert rows(table.read(spark)) == []

@@ -22,8 +22,8 @@ from tidegate_protocol.log.actions import (
     Protocol,
     Remove,
 )
-from tidegate_protocol.log.codec import decode
 from tidegate_protocol.log.paths import identity
+from tidegate_protocol.replay.commits import parse_commit
 
 INSERT, DELETE = "insert", "delete"
 _CHANGED_BY_MERGE = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
@@ -93,8 +93,7 @@ def commits_of(table: TableHandle, first: int, last: int) -> Iterator[Commit]:
     found = table.history(from_version=first, to_version=last)
     timestamps = {commit.version: commit.timestamp for commit in found}
     for version in range(first, last + 1):
-        lines = table.commit_bytes(version).splitlines()
-        actions = tuple(decode(line) for line in lines if line.strip())
+        actions = parse_commit(table.commit_bytes(version))
         yield Commit(version=version, timestamp=timestamps[version], actions=actions)
 
 

@@ -6,7 +6,7 @@ from tidegate.spark.errors import UnsupportedTable
 from tidegate_protocol.features.known import CLUSTERING
 from tidegate_protocol.features.table_features import supports
 from tidegate_protocol.log.actions import DomainMetadata, Protocol
-from tidegate_protocol.log.codec import decode
+from tidegate_protocol.log.lines import decode_line
 from tidegate_protocol.scan.clustering import CLUSTERING_DOMAIN, Path, physical_paths
 
 _PAGE = 100
@@ -14,7 +14,7 @@ _OF_ROWS = frozenset({"DELETE", "MERGE", "OPTIMIZE", "REORG", "UPDATE"})
 """Operations that never write the domain; nor do appends."""
 _MODES = {"WRITE": "mode", "STREAMING UPDATE": "outputMode"}
 """The parameter of an operation that says whether it appends."""
-_DOMAIN_LINE = b'{"domainMetadata"'
+_DOMAIN = b'"domainMetadata"'
 
 
 def clustering_of(table: TableHandle, protocol: Protocol) -> tuple[Path, ...]:
@@ -60,12 +60,13 @@ def _domain_in(table: TableHandle, commit: Commit) -> DomainMetadata | None:
     mode = commit.operation_parameters.get(_MODES.get(commit.operation or "", ""))
     if commit.operation in _OF_ROWS or (mode == "Append" and commit.version > 0):
         return None
-    for line in table.commit_bytes(commit.version).splitlines():
-        if line.startswith(_DOMAIN_LINE):
-            action = decode(line)
+    found = None
+    for line in table.commit_bytes(commit.version).split(b"\n"):
+        # Few lines are of a domain, and a commit may have a million.
+        for action in decode_line(line) if _DOMAIN in line else ():
             if isinstance(action, DomainMetadata) and action.domain == CLUSTERING_DOMAIN:
-                return action
-    return None
+                found = action
+    return found
 
 
 def _parsed(table: TableHandle, configuration: str) -> tuple[Path, ...]:

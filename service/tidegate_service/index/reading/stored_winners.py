@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.log.weights import UNIT_BYTES
 from tidegate_protocol.proposal.transaction import WinningCommit
-from tidegate_protocol.replay.commits import summarize
+from tidegate_protocol.replay.commits import parse_commit, summarize
 from tidegate_service.core.ports.index import TakesLong
 from tidegate_service.core.sharing import offload
 from tidegate_service.index.limits import IndexLimits
@@ -187,5 +187,5 @@ def _winners_of(rows: Sequence[StoredWinner]) -> list[WinningCommit]:
 def _winner(row: StoredWinner) -> WinningCommit:
     if row.size <= HELD_BYTES:
         return winner(row.version, row.timestamp, row.content)
-    actions = StoredContent(row.content).actions()
+    actions = parse_commit(StoredContent(row.content))
     return summarize(row.version, actions, timestamp=row.timestamp)

@@ -8,11 +8,10 @@ import msgspec
 import zstandard
 from sqlalchemy import Row, func, literal
 
-from tidegate_protocol.log.actions import Action, Add, DomainMetadata, Metadata, Protocol, Txn
-from tidegate_protocol.log.codec import decode_lines
+from tidegate_protocol.log.actions import Add, DomainMetadata, Metadata, Protocol, Txn
 from tidegate_protocol.log.content import Content
 from tidegate_protocol.proposal.transaction import IsolationLevel, WinningCommit
-from tidegate_protocol.replay.commits import summarize
+from tidegate_protocol.replay.commits import parse_commit, summarize
 from tidegate_service.core.ports.records import (
     CommitMetrics,
     CommitRecord,
@@ -136,8 +135,7 @@ def commit_record(row: Row[*tuple[Any, ...]]) -> CommitRecord:
 
 def winner(version: int, timestamp: int, stored: bytes | bytearray) -> WinningCommit:
     """Of a row's version, timestamp (ms) and content."""
-    actions: tuple[Action, ...] = tuple(decode_lines(expanded(stored)))
-    return summarize(version, actions, timestamp=timestamp)
+    return summarize(version, parse_commit(expanded(stored)), timestamp=timestamp)
 
 
 # Higher ones find little more in a million log lines.

@@ -2,13 +2,14 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import zstandard
 
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.bulk import BulkDecoder
-from tidegate_protocol.log.codec import decode_lines
 from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.log.lines import decode_line, decode_lines
 from tidegate_service.core.log.files.compressed_lines import Spool
 from tidegate_service.index.rows.records import expanded
 
@@ -43,13 +44,15 @@ class StoredContent:
             sha.update(piece)
         return sha.hexdigest()
 
-    def actions(self) -> Sequence[Action]:
+    def actions(self, *, strict: bool = False) -> Sequence[Action]:
         """They are held without their bytes, as large commits are. Raises `InvalidActionError`."""
-        bulk = BulkDecoder(Spool().keep)
+        bulk = BulkDecoder(Spool().keep, partial(decode_line, strict=strict))
         actions: list[Action] = []
         for text in self._texts():
             found = bulk.decode(text)
-            actions += bulk.keep(list(decode_lines(text))) if found is None else found
+            if found is None:
+                found = bulk.keep(list(decode_lines(text, strict=strict)))
+            actions += found
         return actions
 
     def _texts(self) -> Iterator[bytes]:

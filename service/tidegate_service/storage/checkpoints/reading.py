@@ -8,6 +8,7 @@ from typing import BinaryIO
 from tidegate_protocol.base.text import excerpt
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.codec import InvalidActionError, decode
+from tidegate_protocol.log.lines import decode_line
 from tidegate_service.core.ports.store.storage import MissingFile, UnreadableFile
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.storage.checkpoints.apart.places import Place, Places
@@ -99,7 +100,7 @@ def _json_batches(file: BinaryIO, name: str, budget: Budget) -> Iterator[list[Ac
             raise UnreadableFile(f"{excerpt(name)}, line {number} is over {most.line_bytes} bytes")
         if line.strip():
             try:
-                batch.append(decode(line))
+                batch += decode_line(line)
             except InvalidActionError as error:
                 raise UnreadableFile(f"{excerpt(name)}, line {number}: {error}") from None
         size += len(line)

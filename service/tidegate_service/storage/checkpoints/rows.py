@@ -95,7 +95,18 @@ def _bodies(kind: str, present: pa.StructArray) -> list[_Body]:
     elif kind == "protocol":
         for body in bodies:
             _without_empty_features(body)
+    elif kind == "metaData":
+        for body in bodies:
+            _without_null_properties(body)
     return bodies
+
+
+def _without_null_properties(body: _Body) -> None:
+    """A null is absent, as in `lines`."""
+    format_ = body.get("format") or {}
+    for holder, field in ((body, "configuration"), (format_, "options")):
+        if isinstance(texts := holder.get(field), dict):
+            holder[field] = {name: text for name, text in texts.items() if text is not None}
 
 
 def _without_empty_features(body: _Body) -> None:

@@ -172,6 +172,7 @@ class TestNdjson:
             (ndjson(add()) + b'{"add":\n', "invalid-action", "/actions/1"),
             (ndjson(add()) + b'{"add":{}} {"add":{}}\n', "invalid-action", "/actions/1"),
             (ndjson(add()) + b"[]", "invalid-action", "/actions/1"),
+            (ndjson(add()) + b'{"add":{},"remove":null}', "invalid-action", "/actions/1"),
             (ndjson(add()) + b'\n\n{"add":{"path":3}}', "invalid-action", "/actions/1/add/path"),
             (ndjson(operation="a\0"), "invalid-request", ""),
         ],

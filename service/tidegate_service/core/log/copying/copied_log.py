@@ -17,9 +17,10 @@ from itertools import chain
 import msgspec
 
 from tidegate_protocol.log.actions import Action
-from tidegate_protocol.log.codec import decode_lines, encode_lines
+from tidegate_protocol.log.codec import encode_lines
 from tidegate_protocol.log.content import LogFile
 from tidegate_protocol.log.file_names import Unknown, parse
+from tidegate_protocol.log.lines import decode_lines
 from tidegate_protocol.log.segment import BrokenLog, Checkpoint, LogSegment, choose_segment
 from tidegate_service.core.log.catching_up.sight import Behind
 from tidegate_service.core.log.catching_up.versions import contents, in_order

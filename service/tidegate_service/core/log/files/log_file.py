@@ -9,13 +9,14 @@ import hashlib
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from functools import partial
 from io import FileIO
 from typing import BinaryIO
 
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.bulk import BulkDecoder
-from tidegate_protocol.log.codec import InvalidActionError, decode
 from tidegate_protocol.log.content import LogFile
+from tidegate_protocol.log.lines import decode_line, decode_lines
 from tidegate_protocol.replay.commits import UnreadableCommit
 from tidegate_service.core.errors import StorageUnavailable, Unavailable
 from tidegate_service.core.log.files.compressed_lines import Piece, Spool
@@ -129,15 +130,15 @@ class SpooledFile:
     def sha256(self) -> str:
         return self._sha.hexdigest()
 
-    def actions(self) -> Sequence[Action]:
-        """Raises `UnreadableCommit`."""
-        bulk = BulkDecoder(Spool().keep)
+    def actions(self, *, strict: bool = False) -> Sequence[Action]:
+        """Raises `InvalidActionError` and `UnreadableCommit`."""
+        bulk = BulkDecoder(Spool().keep, partial(decode_line, strict=strict))
         actions: list[Action] = []
         number = 1
         for text in _texts(self.pieces(), self._max_line_bytes):
             found = bulk.decode(text) if text.count(b"\n") > _FEW else None
             if found is None:
-                found = bulk.keep(list(_each(text, number)))
+                found = bulk.keep(list(decode_lines(text, first=number, strict=strict)))
             actions += found
             number += text.count(b"\n")
             if len(actions) > self._max_actions:
@@ -161,7 +162,7 @@ class OversizedFile:
         """Raises `UnreadableCommit`."""
         raise UnreadableCommit(self.why)
 
-    def actions(self) -> Sequence[Action]:
+    def actions(self, *, strict: bool = False) -> Sequence[Action]:
         """Raises `UnreadableCommit`."""
         raise UnreadableCommit(self.why)
 
@@ -231,13 +232,3 @@ def _texts(pieces: Iterator[bytes], most: int) -> Iterator[bytes]:
             raise UnreadableCommit(f"a line has more than {most} bytes")
     if last := b"".join(rest).strip():
         yield last + b"\n"
-
-
-def _each(text: bytes, first: int) -> Iterator[Action]:
-    for number, line in enumerate(text.split(b"\n"), start=first):
-        if not line.strip():
-            continue
-        try:
-            yield decode(line)
-        except InvalidActionError as error:
-            raise UnreadableCommit(f"line {number}: {error}") from None
