@@ -36,6 +36,6 @@ VOLUME /var/lib/tidegate
 EXPOSE 8720
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=10s --start-period=60s --start-interval=2s --retries=3 \
-    CMD ["tidegate", "health"]
+    CMD ["env", "-u", "TIDEGATE_URL", "tidegate", "health"]
 ENTRYPOINT ["tidegate"]
 CMD ["serve"]

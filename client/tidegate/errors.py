@@ -26,7 +26,7 @@ TidegateError
 ├── UnexpectedAnswer                     look at what answers at the URL
 ├── ServiceUnavailable                   try again later
 │   ├── MaxCommitRetriesExceeded         try again when fewer commit, or allow more attempts
-│   └── TableQuarantined
+│   └── TableQuarantined                 ask whoever runs the service to look at the table
 └── CommitStateUnknown                   it may have landed: ask by its transaction id
 
 The conflicts bear the names that Delta Spark gives them. Service errors come from problem

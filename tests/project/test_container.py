@@ -136,9 +136,12 @@ class TestDockerfile:
         entrypoint, command = (json.loads(STAGES.last(name)) for name in ("ENTRYPOINT", "CMD"))
         check = json.loads(STAGES.last("HEALTHCHECK").partition("CMD ")[2])
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        assert entrypoint == [check[0]] == list(project["scripts"])
+        # The container's own service is asked, not the one that its commands go to.
+        *env, name, asked = check
+        assert env == ["env", "-u", "TIDEGATE_URL"]
+        assert entrypoint == [name] == list(project["scripts"])
         assert invoke(*command, "--help").exit_code == 0
-        assert invoke(*check[1:], "--help").exit_code == 0
+        assert invoke(asked, "--help").exit_code == 0
 
 
 class TestCompose:

@@ -85,7 +85,7 @@ class Problem:
 
     `error_class` is the name Delta Spark gives the same conflict, and `condition` what Delta's
     `delta-error-classes.json` calls the error; None where Delta has none. `retryable` says that the
-    same request may be sent again unchanged.
+    same request may succeed later, as far as the service knows without an operator's doing.
     """
 
     status: int
@@ -200,7 +200,7 @@ PROBLEMS: dict[Code, Problem] = {
     Code.INVALID_SCHEMA: Problem(422, "The schema is not valid"),
     Code.INVALID_NAME: Problem(422, "The table name is not valid"),
     Code.INVALID_LOCATION: Problem(422, "The location is not allowed"),
-    Code.BROKEN_LOG: Problem(422, "The log of the table to be registered cannot be read"),
+    Code.BROKEN_LOG: Problem(422, "The table's log cannot be read, or is not the table's"),
     Code.INVALID_REQUEST: Problem(422, "The request is not valid"),
     Code.TRANSACTION_ID_REUSED: Problem(
         422, "The transaction id was used before with another body"
@@ -219,7 +219,7 @@ PROBLEMS: dict[Code, Problem] = {
     Code.STORAGE_UNAVAILABLE: Problem(503, "The object store does not answer", retryable=True),
     Code.INDEX_UNAVAILABLE: Problem(503, "The index database does not answer", retryable=True),
     Code.TABLE_QUARANTINED: Problem(
-        503, "The table is quarantined: its log and the index disagree", retryable=True
+        503, "The table is quarantined: its log and the index disagree"
     ),
     Code.CLOCK_SKEW: Problem(
         503, "The clocks of this instance and of the index disagree", retryable=True

@@ -108,10 +108,14 @@ def _check_supported(protocol: Protocol) -> Invalid | None:
         return _invalid(
             f"reader version {reader} needs writer version {WRITER_FEATURES_VERSION}, not {writer}"
         )
-    if (protocol.reader_features is None) == (reader == READER_FEATURES_VERSION):
-        return _invalid(f"readerFeatures go with reader version 3 and no other, not with {reader}")
-    if (protocol.writer_features is None) == (writer == WRITER_FEATURES_VERSION):
-        return _invalid(f"writerFeatures go with writer version 7 and no other, not with {writer}")
+    for field, features, of, version, first in (
+        ("readerFeatures", protocol.reader_features, "reader", reader, READER_FEATURES_VERSION),
+        ("writerFeatures", protocol.writer_features, "writer", writer, WRITER_FEATURES_VERSION),
+    ):
+        if features is None and version == first:
+            return _invalid(f"{of} version {first} needs {field}, and there are none")
+        if features is not None and version != first:
+            return _invalid(f"{field} go with {of} version {first} alone, not with {version}")
     return _check_listed(protocol)
 
 

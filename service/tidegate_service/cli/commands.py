@@ -128,7 +128,10 @@ def migrate(
 def health(
     *,
     url: Annotated[
-        str | None, typer.Option(help="Where the service listens; by default as its settings say.")
+        str | None,
+        typer.Option(
+            envvar="TIDEGATE_URL", help="Where the service listens; by default as its settings say."
+        ),
     ] = None,
     timeout: Annotated[float, typer.Option(min=0.1, max=60, help="In seconds.")] = 5.0,
     config: Config = None,

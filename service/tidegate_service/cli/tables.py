@@ -21,6 +21,7 @@ Url: TypeAlias = Annotated[
 AsJson: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print the service's own JSON answer.")
 ]
+_NO_SCHEMA = '{"fields":[]}'
 DEFAULT_URL = "http://127.0.0.1:8720"
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -212,14 +213,14 @@ def print_head(head: dict[str, Any], *, upkeep: Sequence[tuple[str, str]] = ()) 
         ("changed", time_text(head["latest_timestamp"])),
         ("files", f"{head['num_files']} ({head['size_bytes']} bytes)"),
         *upkeep,
-        ("partitioned by", ", ".join(metadata["partitionColumns"]) or "nothing"),
+        ("partitioned by", ", ".join(metadata.get("partitionColumns") or ()) or "nothing"),
         *(
             ("property", f"{name}={value}")
-            for name, value in sorted(metadata.get("configuration", {}).items())
+            for name, value in sorted((metadata.get("configuration") or {}).items())
         ),
         *(
             ("column", f"{field['name']} {_type(field['type'])}")
-            for field in json.loads(metadata["schemaString"])["fields"]
+            for field in json.loads(metadata.get("schemaString") or _NO_SCHEMA)["fields"]
         ),
     ]
     print_rows(None, rows)

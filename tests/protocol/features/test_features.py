@@ -103,16 +103,16 @@ class TestSupported:
             (legacy(4, 7), Code.UNSUPPORTED_FEATURE, "reader version 4"),
             (legacy(1, 8), Code.UNSUPPORTED_FEATURE, "writer version 8"),
             (legacy(3, 6), Code.INVALID_PROTOCOL, "needs writer version 7, not 6"),
-            (legacy(1, 7), Code.INVALID_PROTOCOL, "writerFeatures go with writer version 7"),
+            (legacy(1, 7), Code.INVALID_PROTOCOL, "writer version 7 needs writerFeatures"),
             (
                 Protocol(min_reader_version=3, min_writer_version=7, writer_features=frozenset()),
                 Code.INVALID_PROTOCOL,
-                "readerFeatures go with reader version 3",
+                "reader version 3 needs readerFeatures, and there are none",
             ),
             (
                 Protocol(min_reader_version=1, min_writer_version=2, writer_features=frozenset()),
                 Code.INVALID_PROTOCOL,
-                "writerFeatures go with writer version 7 and no other, not with 2",
+                "writerFeatures go with writer version 7 alone, not with 2",
             ),
             (
                 Protocol(
@@ -122,7 +122,7 @@ class TestSupported:
                     writer_features=frozenset(),
                 ),
                 Code.INVALID_PROTOCOL,
-                "readerFeatures go with reader version 3 and no other, not with 2",
+                "readerFeatures go with reader version 3 alone, not with 2",
             ),
             (
                 listed({"coordinatedCommits-preview", "inCommitTimestamp"}),

@@ -72,7 +72,7 @@ async def test_no_other_places_are_named(world, source, path):
         ):
             assert isinstance(refused, Invalid)
             assert (refused.code, refused.action_index) == (Code.INVALID_PATH, 1)
-    with pytest.raises(Refused, match="outside the table and the allowed prefixes"):
+    with pytest.raises(Refused, match=r"outside the table, the warehouse .*allowed_locations"):
         await world.create(actions=(add(path),))
 
 

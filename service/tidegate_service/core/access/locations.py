@@ -76,7 +76,11 @@ class LocationPolicy:
         found = canonical_url(location)
         allowed = (self.warehouse, *self.prefixes)
         if not any(found.startswith(f"{prefix}/") for prefix in allowed):
-            raise _refused(location, f"it lies outside the allowed prefixes {list(allowed)}")
+            raise _refused(
+                location,
+                f"it lies outside the warehouse ({self.warehouse}) and the places of the "
+                f"service's setting allowed_locations ({', '.join(self.prefixes) or 'none'})",
+            )
         return found
 
     def scope_of(self, location: str) -> str | None:

@@ -1,9 +1,10 @@
 """Whether a log has a version as the index has it, before the version's checkpoint is written."""
 
+from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.file_names import V2Checkpoint, parse
 from tidegate_protocol.log.segment import BrokenLog, Checkpoint, Listing
 from tidegate_service.core.checkpoints.comparison import difference
-from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.core.log.catching_up.tail import Ends, Tail, sha256_in
 from tidegate_service.core.ports.checkpoints import SnapshotHead
 from tidegate_service.core.ports.index import Index
@@ -44,12 +45,16 @@ class SameLog:
         await self._check_earlier()
 
     async def check_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Raise `StorageUnavailable` where the log's checkpoint of the version cannot be read, or
-        is of another snapshot."""
+        """Raise `Refused` where the log's checkpoint of the version cannot be read, and
+        `StorageUnavailable` where the checkpoint is of another snapshot."""
         try:
             found = await difference(self._index, self._log, self._table, checkpoint)
         except UnreadableFile as error:
-            raise self._not_own(f"its checkpoint cannot be read: {error}") from None
+            raise Refused(
+                f"the log's checkpoint of version {checkpoint.version} cannot be read: {error}",
+                code=Code.BROKEN_LOG,
+                hint="move the files of this checkpoint out of the log, and ask again",
+            ) from None
         if found is not None:
             raise self._not_own(f"its checkpoint is not what the index has: {found}")
 

@@ -31,8 +31,9 @@ async def forget_table(context: Context, ref: str) -> None:
     Raises `TableQuarantined` where versions cannot be published or put back. It is also raised
     where a published version has other bytes in the log than were ratified, since the index may
     have the last copy of these, and where a published version is not in the index, since nothing
-    would be kept of it. Raises `Unavailable` where new versions keep coming, and where the log
-    cannot be asked.
+    would be kept of it. Raises `Refused` (`broken-log`) where a checkpoint has to be put back and
+    one that cannot be read has its name. Raises `Unavailable` where new versions keep coming, and
+    where the log cannot be asked.
 
     A forgetting that has begun goes on where the caller leaves, and where this instance ends, by
     another instance (`resume_forgetting`).

@@ -14,6 +14,11 @@ def test_it_asks_where_its_settings_say(server):
     assert (done.exit_code, done.stdout) == (0, f"{server} is ready\n")
 
 
+def test_or_where_its_callers_variable_says(server):
+    done = invoke("health", TIDEGATE_URL=server, TIDEGATE_PORT="9")
+    assert (done.exit_code, done.stdout) == (0, f"{server} is ready\n")
+
+
 def test_one_without_its_index_is_not(server, postgres_server, database_url):
     name = database_url.rpartition("/")[2].partition("?")[0]
     with closed(postgres_server.url, name):

@@ -64,6 +64,17 @@ class TestTables:
         assert "\\u202etests/1" in versions[1]
         assert len(table("history", name, "--limit", 1).splitlines()) == 2
 
+    def test_metadata_as_in_deltas_first_versions(self, table, shared_api, flights):
+        log = Path(shared_api.get(f"/tables/{flights}").json()["location"].removeprefix("file://"))
+        line = {"metaData": {"id": "5", "schemaString": json.dumps(SCHEMA), "configuration": None}}
+        (log / "_delta_log" / f"{1:020d}.json").write_text(json.dumps(line))
+        shown = table("show", flights)
+        assert re.search(r"^partitioned by +nothing$", shown, re.M)
+        assert re.search(r"^column +carrier string$", shown, re.M)
+        del line["metaData"]["schemaString"]
+        (log / "_delta_log" / f"{2:020d}.json").write_text(json.dumps(line))
+        assert "column" not in table("show", flights)
+
     def test_json_is_the_services_answer(self, table, shared_api, flights):
         shown = json.loads(table("show", flights, "--json"))
         assert shown.pop("upkeep")["table"] == flights

@@ -30,6 +30,21 @@ def test_of_a_version(shared_api, flights):
     assert shared_api.post(path, json={"version": -1}).status_code == 422
 
 
+def test_beside_a_damaged_one(shared_api, flights):
+    location = shared_api.get(f"/tables/{flights}").json()["location"]
+    log = Path(location.removeprefix("file://")) / "_delta_log"
+    damaged = log / f"{0:020d}.checkpoint.parquet"
+    damaged.write_bytes(b"PAR1")
+    refused = shared_api.post(f"/tables/{flights}/checkpoint", json={})
+    problem = refused.json()
+    assert (refused.status_code, problem["code"]) == (422, "broken-log")
+    assert problem["retryable"] is False
+    assert damaged.name in problem["detail"]
+    assert problem["hint"].startswith("move the files of this checkpoint out of the log")
+    damaged.unlink()
+    assert shared_api.post(f"/tables/{flights}/checkpoint", json={}).status_code == 200
+
+
 def test_by_the_command(shared_server, flights):
     shown = invoke("table", "checkpoint", flights, "--url", shared_server)
     assert shown.exit_code == 0, shown.output

@@ -12,7 +12,7 @@ from tests.service.world import World
 from tidegate_protocol.log.actions import Txn
 from tidegate_protocol.log.segment import Checkpoint
 from tidegate_service.core.checkpoints.comparison import difference
-from tidegate_service.core.errors import StorageUnavailable
+from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.core.ports.checkpoints import SmallActionLimits
 from tidegate_service.core.ports.store.storage import UnreadableFile
 from tidegate_service.core.tables.register import RegisterTable, register_table
@@ -143,14 +143,17 @@ async def test_and_none_is_compared_that_has_more_transactions_than_are_held(
         await difference(index, of, table, checkpoint, limits=limits)
 
 
-@pytest.mark.parametrize("content", ["torn", "other files"])
-async def test_and_not_where_it_is_another(world: World, content: str):
+@pytest.mark.parametrize(
+    ("is_torn", "error", "why"),
+    [(True, Refused, "cannot be read"), (False, StorageUnavailable, "other files")],
+)
+async def test_and_not_where_it_is_another(world: World, is_torn, error, why):
     table = await world.create()
     await commit(world, table, 2)
     log = LogOf(world, table)
     log.checkpoint(2, (await rows_of(world.context.index, table, 2))[:-1])
-    if content == "torn":
+    if is_torn:
         log.path(2, "checkpoint.parquet").write_bytes(b"torn")
-    with pytest.raises(StorageUnavailable, match=r"cannot be read|other files"):
+    with pytest.raises(error, match=why):
         await checkpointed(world, table)
     assert "_last_checkpoint" not in log.names

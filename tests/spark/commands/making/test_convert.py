@@ -223,7 +223,7 @@ class TestRefused:
 
     def test_other_places_and_names_that_are_taken(self, create, folder, tmp_path, name, sql):
         write(tmp_path, "a.parquet", i=[1])
-        with pytest.raises(InvalidRequest, match="outside the allowed prefixes"):
+        with pytest.raises(InvalidRequest, match=r"outside the warehouse .* allowed_locations"):
             sql(f"CONVERT TO DELTA parquet.`{tmp_path}` AS {name}")
         assert not (tmp_path / "_delta_log").exists()
         taken = create("a int").name

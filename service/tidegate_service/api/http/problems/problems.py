@@ -90,7 +90,10 @@ class ProblemBody(Struct, frozen=True, kw_only=True, omit_defaults=True):
     detail: Annotated[str, Meta(description="What was expected, what was found, what to do.")]
     code: Annotated[Code, Meta(description="The stable name of the problem, see docs/problems.md.")]
     retryable: Annotated[
-        bool, Meta(description="Whether the same request may be sent again unchanged.")
+        bool,
+        Meta(
+            description="Whether the same request may succeed later, without an operator's doing."
+        ),
     ]
     instance: Annotated[
         str, Meta(description="The request's id: as `X-Request-Id` and in the service's log.")

@@ -100,7 +100,11 @@ class DataPaths:
         else:
             allowed = (self.location, self.policy.warehouse, *self.policy.prefixes)
             if not any(absolute.startswith(f"{prefix}/") for prefix in allowed):
-                raise _refused(path, "it lies outside the table and the allowed prefixes")
+                raise _refused(
+                    path,
+                    "it lies outside the table, the warehouse and the places of the service's "
+                    "setting allowed_locations",
+                )
             self._check_right(path, absolute)
             # Also another table's log.
             folders = absolute.split("/")

@@ -70,6 +70,7 @@ class TestRebuildAndRelease:
         bad.write_text("not json\n")
         answer = shared_api.post(f"/tables/{flights}/commits", json=proposal(add()))
         assert (answer.status_code, answer.json()["code"]) == (503, "table-quarantined")
+        assert answer.json()["retryable"] is False
         for call in ("rebuild", "release"):
             answer = shared_api.post(f"/tables/{flights}/{call}")
             assert (answer.status_code, answer.json()["code"]) == (422, "broken-log")
