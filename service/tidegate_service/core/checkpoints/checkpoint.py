@@ -100,10 +100,10 @@ async def write_checkpoint(
     turns of `who` at the store's threads. With parts of the last one where `taking_over` says so.
 
     A version that is not published is waited for. Raises `TableQuarantined`, `NotFound` for a
-    version that is not there, `Refused` for one whose snapshot is not known as a whole any more
-    and beside a checkpoint that cannot be read, and `Unavailable` where the version is not
-    published in time, is another one by then, is not what lies in the log, or a file could not be
-    put. What was put until then is in nobody's way.
+    version that is not there, and `Refused` where its snapshot is not known as a whole any more, or
+    where the log has a checkpoint of the version that cannot be read. Raises `Unavailable` where
+    the version is not published in time, is another one by then, is not what lies in the log, or
+    where a file could not be put. What was put until then is in nobody's way.
     """
     began = monotonic_s()
     if table.state is TableState.QUARANTINED:
