@@ -68,6 +68,8 @@ async def age(
                     ),
                     {"ms": at_s * 1000, "id": table.id, "v": version},
                 )
+                # It says when the version was made.
+                (log.folder / f"{version:020d}.crc").unlink(missing_ok=True)
                 for file in log.folder.glob(f"{version:020d}.*"):
                     os.utime(file, (at_s, at_s))
 

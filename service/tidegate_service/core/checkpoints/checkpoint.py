@@ -20,6 +20,7 @@ from tidegate_protocol.checkpoint.policy import CheckpointPolicy, policy_of
 from tidegate_protocol.log.actions import Action
 from tidegate_protocol.log.file_names import checkpoint_name, part_name
 from tidegate_protocol.log.segment import Checkpoint
+from tidegate_service.core.checkpoints.checksum import put_checksum
 from tidegate_service.core.checkpoints.same_log import SameLog
 from tidegate_service.core.checkpoints.snapshot_rows import SnapshotRows, small_actions
 from tidegate_service.core.checkpoints.taken_over import PartsWriting, TakingOver
@@ -98,6 +99,7 @@ async def write_checkpoint(
 ) -> CheckpointWritten:
     """Write the checkpoint of a version, the latest one by default, and point to it; in the
     turns of `who` at the store's threads. With parts of the last one where `taking_over` says so.
+    The latest one gets a checksum, too.
 
     A version that is not published is waited for. Raises `TableQuarantined`, `NotFound` for a
     version that is not there, and `Refused` where its snapshot is not known as a whole any more, or
@@ -118,6 +120,7 @@ async def write_checkpoint(
                 f"version {head.version} is not in the log yet; its checkpoint can be written then"
             )
         await asyncio.sleep(ASKED_EVERY_S)
+    log = storage.log(table.location, who=who)
     writing = _Writing(
         index=index,
         files=with_faults(
@@ -125,7 +128,7 @@ async def write_checkpoint(
             faults,
             {CheckpointFiles.point_to: CheckpointStep.LAST_CHECKPOINT_PUT},
         ),
-        same_log=SameLog(index, storage.log(table.location, who=who), table, head),
+        same_log=SameLog(index, log, table, head),
         table_id=table.id,
         head=head,
         policy=policy_of(head.protocol, head.metadata),
@@ -138,6 +141,8 @@ async def write_checkpoint(
     made = await writing.write()
     # Meanwhile, others may have put another table's log there.
     await writing.same_log.check()
+    if head.counted is not None:
+        await put_checksum(log, head.counted, faults)
     await writing.files.point_to(head.version, encode(made.last))
     await index.keep_checkpoint(table.id, made.known)
     return CheckpointWritten(

@@ -20,12 +20,12 @@ from tidegate_protocol.checksum.histograms import (
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.log.actions import Add
 from tidegate_protocol.log.file_names import checksum_name
+from tidegate_service.core.checkpoints.checksum import checksum_of
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.ports.records import TableHead
 from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
-from tidegate_service.core.upkeep.checksums import checksum_of
 
 FILES = 5_000
 """Where a checksum names more files, they are only counted."""

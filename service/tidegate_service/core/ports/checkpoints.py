@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tidegate_protocol.checkpoint.columns import FileColumns
-from tidegate_protocol.log.actions import Action, Metadata
+from tidegate_protocol.log.actions import Action, Add, DomainMetadata, Metadata, Txn
 from tidegate_protocol.log.actions import Protocol as TableProtocol
+from tidegate_service.core.ports.records import CommitRecord, TableRecord
 from tidegate_service.core.ports.store.put_result import PutResult
 
 DIGEST_MODULUS = 2**63
@@ -64,11 +65,32 @@ class FileRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """A table's head, or a version before, and what it adds up to, as of one moment: the version
+    is `table.latest_version`. None stands for what would be too much to be looked through, or was
+    written since.
+
+    `bins` are the numbers of files and of bytes by the place in `checksum.histograms.SIZE_BINS`
+    (-1 for sizes below 0), `cardinalities` those of the files' deletion vectors, `files` all of
+    them.
+    """
+
+    table: TableRecord
+    head: CommitRecord
+    txns: Sequence[Txn] | None
+    domains: Sequence[DomainMetadata] | None
+    bins: Mapping[int, tuple[int, int]] | None
+    cardinalities: Sequence[int] | None
+    files: Sequence[Add] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotHead:
     """A table's snapshot but for its files, and what tells whether it still is the table's.
 
     `now_ms` is the database's clock. `transactions` and `domains` are log lines; `num_files` counts
-    the live files. `dropped` is another one once removed files may have left the index.
+    the live files. `dropped` is another one once removed files may have left the index. `counted`
+    is of the same moment, and None for a version that was not the latest then.
     """
 
     version: int
@@ -84,6 +106,7 @@ class SnapshotHead:
     domains: Sequence[bytes]
     num_files: int
     dropped: str
+    counted: Counted | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from tidegate_service.index.checkpoints.digests import FILE_HASH, digest_of
 from tidegate_service.index.limits import IndexLimits
 from tidegate_service.index.postgres.binary import binary_rows
 from tidegate_service.index.postgres.connections import ONE_MOMENT, Connections
+from tidegate_service.index.reading.counting import counted
 from tidegate_service.index.rows.records import metadata_of, protocol_of
 
 # Of application transactions and domains, as many are looked at as are one too many.
@@ -199,6 +200,7 @@ async def snapshot_head(
             "were at it is not held any more; the latest version can be checkpointed",
             code=Code.INVALID_REQUEST,
         )
+    is_latest = row.version == row.latest_version
     small_actions.check_few(row.small_number, row.small_bytes, limits.small_actions)
     return SnapshotHead(
         version=row.version,
@@ -214,12 +216,13 @@ async def snapshot_head(
         domains=await small_actions.domains(
             connection,
             table_id,
-            None if row.version == row.latest_version else row.version,
+            None if is_latest else row.version,
             limits,
         ),
         num_files=row.num_files,
         # They do behind the first version, and until the run that moved it has noted its end.
         dropped=f"{row.first_version} {row.expired}",
+        counted=await counted(connection, table_id, None, limits.counting) if is_latest else None,
     )
 
 

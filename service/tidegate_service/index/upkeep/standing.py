@@ -11,9 +11,9 @@ from tidegate_protocol.base.problems import Code
 from tidegate_service.core.access.audit import Change
 from tidegate_service.core.errors import NotFound
 from tidegate_service.core.observe.telemetry import UpkeepKind
+from tidegate_service.core.ports.checkpoints import Counted
 from tidegate_service.core.ports.upkeep.upkeep import (
     AT_NEW_METADATA,
-    Counted,
     Done,
     Due,
     Page,
@@ -21,10 +21,11 @@ from tidegate_service.core.ports.upkeep.upkeep import (
 )
 from tidegate_service.index.access import audit
 from tidegate_service.index.limits import DEFAULTS, IndexLimits
-from tidegate_service.index.postgres.connections import Connections
+from tidegate_service.index.postgres.connections import ONE_MOMENT, Connections
+from tidegate_service.index.reading.counting import counted
 from tidegate_service.index.rows.newest import newest_row
 from tidegate_service.index.schema.tables import tables
-from tidegate_service.index.upkeep import changes, counting
+from tidegate_service.index.upkeep import changes
 from tidegate_service.index.upkeep.expired_versions import ExpiredCalls
 
 # Nothing is written of tables at rest, and nothing indexed of what each commit moves: a look goes
@@ -265,10 +266,11 @@ class PostgresUpkeep(ExpiredCalls):
         return await self._connections.read(find)
 
     async def counted(self, table_id: str, version: int | None = None) -> Counted | None:
-        identity = UUID(table_id)
-        return await self._connections.read(
-            lambda c: counting.counted(c, identity, version, self._limits.counting)
-        )
+        async def find(connection: AsyncConnection) -> Counted | None:
+            await connection.execute(ONE_MOMENT)
+            return await counted(connection, UUID(table_id), version, self._limits.counting)
+
+        return await self._connections.read(find)
 
     async def has_claim(self, table_id: str, kind: str, *, by: str) -> bool:
         asked = {"table_id": UUID(table_id), "kind": str(kind), "by": by}

@@ -13,7 +13,7 @@ from tidegate_service.core.ports.checkpoints import SmallActionLimits
 from tidegate_service.index.checkpoints.snapshots import snapshot_head
 from tidegate_service.index.limits import CountingLimits, IndexLimits
 from tidegate_service.index.postgres.engine import create_engine
-from tidegate_service.index.upkeep.counting import counted
+from tidegate_service.index.reading.counting import counted
 
 pytestmark = pytest.mark.anyio
 

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tidegate_protocol.log.actions import Add, DomainMetadata, Txn
 from tidegate_service.core.access.audit import Change
-from tidegate_service.core.ports.records import CommitRecord, TableRecord
+from tidegate_service.core.ports.checkpoints import Counted
 from tidegate_service.core.ports.upkeep.expired import ExpiredIndex
 
 
@@ -64,26 +63,6 @@ class Done:
     due_version: int | None = None
     due_in_s: float | None = None
     trouble: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """A table's head, or a version before, and what it adds up to, as of one moment: the version
-    is `table.latest_version`. None stands for what would be too much to be looked through, or was
-    written since.
-
-    `bins` are the numbers of files and of bytes by the place in `checksum.histograms.SIZE_BINS`
-    (-1 for sizes below 0), `cardinalities` those of the files' deletion vectors, `files` all of
-    them.
-    """
-
-    table: TableRecord
-    head: CommitRecord
-    txns: Sequence[Txn] | None
-    domains: Sequence[DomainMetadata] | None
-    bins: Mapping[int, tuple[int, int]] | None
-    cardinalities: Sequence[int] | None
-    files: Sequence[Add] | None
 
 
 class UpkeepStanding(Protocol):

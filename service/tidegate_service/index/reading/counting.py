@@ -14,10 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tidegate_protocol.checksum.histograms import SIZE_BINS
 from tidegate_protocol.log.actions import Add
+from tidegate_service.core.ports.checkpoints import Counted
 from tidegate_service.core.ports.records import TableRecord
-from tidegate_service.core.ports.upkeep.upkeep import Counted
 from tidegate_service.index.limits import CountingLimits
-from tidegate_service.index.postgres.connections import ONE_MOMENT
 from tidegate_service.index.rows.records import (
     COMMIT_COLUMNS,
     add_of,
@@ -51,7 +50,7 @@ _DOMAINS = "domainMetadata"
 async def counted(
     connection: AsyncConnection, table_id: UUID, version: int | None, limits: CountingLimits
 ) -> Counted | None:
-    await connection.execute(ONE_MOMENT)
+    """Of one moment, that of the transaction."""
     row = (await connection.execute(select(tables).where(tables.c.id == table_id))).one_or_none()
     if row is None or row.latest_version < 0:
         return None
