@@ -14,7 +14,7 @@ import msgspec
 import uvloop
 
 from tidegate_protocol.base.problems import PROBLEM_MEDIA_TYPE, PROBLEMS
-from tidegate_service.api.answers import types, upkeep
+from tidegate_service.api.answers import types, upkeep, verification
 from tidegate_service.api.http.problems.problems import ProblemBody
 from tidegate_service.api.http.request.limits import USUAL, ServerLimits
 from tidegate_service.api.server.server import Server, bound_socket, url_of
@@ -128,7 +128,7 @@ def check_answer(response: httpx.Response, operation: dict[str, Any] | None) -> 
 
 def answer_type(name: str) -> Any:
     """The type of an answer by its name in the OpenAPI document."""
-    return (vars(types) | vars(upkeep))[name]
+    return (vars(types) | vars(upkeep) | vars(verification))[name]
 
 
 def check_problem(response: httpx.Response, operation: dict[str, Any] | None) -> None:

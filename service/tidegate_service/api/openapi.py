@@ -8,7 +8,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import iter_route_contexts
 
 from tidegate_protocol.log.actions import KINDS
-from tidegate_service.api.answers import types, upkeep
+from tidegate_service.api.answers import types, upkeep, verification
 from tidegate_service.api.bodies import proposals, resources
 from tidegate_service.api.describe.documents import ref
 from tidegate_service.api.describe.examples import ANSWERS
@@ -100,7 +100,8 @@ _TYPES = (
     types.ScanAnswer,
     upkeep.VacuumHead,
     upkeep.VacuumProgress,
-    types.VerificationAnswer,
+    verification.VerificationAnswer,
+    verification.FilesSeenAnswer,
     types.RebuiltAnswer,
     upkeep.CheckpointAnswer,
     upkeep.HookAnswer,

@@ -6,14 +6,25 @@ from urllib.parse import quote
 
 import typer
 
-from tidegate_service.cli.http import call
+from tidegate_service.cli.http import call, lines
+from tidegate_service.cli.options import fail
 from tidegate_service.cli.tables import DEFAULT_URL, AsJson, Url, print_head, print_rows
 
 TableName = Annotated[str, typer.Argument(help="Its full name or id.")]
 
 
-def verify(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
-    """Compare a table's index with its log, version by version. Exits with 1 where they differ."""
+def verify(
+    table: TableName,
+    *,
+    files: Annotated[
+        bool,
+        typer.Option("--files", help="Also look for the data files of the latest version."),
+    ] = False,
+    url: Url = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Compare a table's index with its log, version by version. Exits with 1 where they differ, or
+    where a data file that was looked for is missing or has another size."""
     differences: list[dict[str, Any]] = []
     counts = {"versions": 0, "cleaned_up": 0, "not_ingested": 0}
     next_version: int | None = None
@@ -27,12 +38,48 @@ def verify(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) ->
         next_version = page["next_version"]
         if next_version is None:
             break
-    if as_json:
-        typer.echo(json.dumps({**counts, "differences": differences}, indent=2))
-    else:
+    found: dict[str, Any] = {**counts, "differences": differences}
+    if not as_json:
         _print(counts, differences)
-    if differences:
+    seen: dict[str, Any] = {"stage": "ended", "bad": []}
+    try:
+        if files:
+            found["data_files"] = seen
+            _look_for_files(table, url, seen)
+    finally:
+        # Also what was found until it broke off.
+        if as_json:
+            typer.echo(json.dumps(found, indent=2))
+        elif files:
+            _print_files(seen)
+    if seen["stage"] == "failed":
+        fail(f"not all files were looked for: {seen['code']}: {seen['detail']}")
+    if differences or seen["bad"]:
         raise typer.Exit(1)
+
+
+def _look_for_files(table: str, url: str, seen: dict[str, Any]) -> None:
+    """Put into `seen` what each line of the answer says. Ends the process where it breaks off."""
+    seen["stage"] = "looking"
+    for line in lines(url, "GET", f"/tables/{quote(table, safe='')}/verify/files", None):
+        seen |= {**line, "bad": seen["bad"] + line["bad"]}
+    if seen["stage"] == "looking":
+        fail("not all files were looked for: the answer broke off")
+
+
+def _print_files(seen: dict[str, Any]) -> None:
+    if seen["bad"]:
+        shown = [(each["path"], each["detail"]) for each in seen["bad"]]
+        print_rows(("DATA FILE", "WHAT IS WRONG"), shown)
+    if seen["stage"] != "ended":
+        return
+    if seen["skipped"]:
+        typer.echo(f"{seen['skipped']} files were not looked for (docs/maintenance.md)")
+    vectors = seen["deletion_vectors"]
+    of_vectors = f" and those of {vectors} deletion vectors" if vectors else ""
+    verdict = f"{len(seen['bad'])} missing or damaged" if seen["bad"] else "none is missing"
+    looked_for = f"{seen['files']} files of version {seen['version']}{of_vectors} looked for"
+    typer.echo(f"{looked_for}: {verdict}")
 
 
 def _print(counts: dict[str, int], differences: list[dict[str, Any]]) -> None:

@@ -168,6 +168,7 @@ class Context:
     aborting: OwnTurns = field(default_factory=lambda: OwnTurns(ABORTS))
     creating: OwnTurns = field(default_factory=lambda: OwnTurns(CREATIONS))
     staged: OwnTurns = field(default_factory=lambda: OwnTurns(STAGED))
+    file_looks: OwnTurns = field(default_factory=lambda: OwnTurns(VERIFYING))
     vacuuming: OwnTurns = field(default_factory=lambda: OwnTurns(VACUUMS))
     copies: CopyLimits = field(default_factory=CopyLimits)
     verifying: OwnTurns = field(default_factory=lambda: OwnTurns(VERIFYING))

@@ -20,11 +20,11 @@ from tidegate_service.core.access.locations import canonical_url
 from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.core.log.files.log_file import FileMemory, read_file
 from tidegate_service.core.ports.store.data_files import DataFiles
+from tidegate_service.core.ports.store.data_names import is_hidden, is_in_log_below
 from tidegate_service.core.ports.store.listing import LogEntry
 from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import DatedFile, UnreadableFile
 from tidegate_service.core.sharing.pools import Pool
-from tidegate_service.core.vacuum.names import is_hidden, is_in_log_below
 from tidegate_service.storage.checkpoints.apart.places import Places
 from tidegate_service.storage.checkpoints.budget import Budget
 from tidegate_service.storage.checkpoints.reading import checkpoint_actions

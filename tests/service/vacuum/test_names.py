@@ -3,7 +3,7 @@
 import pytest
 
 from tidegate_protocol.log.paths import identity
-from tidegate_service.core.vacuum.names import within
+from tidegate_service.core.ports.store.data_names import within
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from tidegate_service.api.http.request.requests import JSON
 from tidegate_service.core.commit.transaction_ids import TransactionState
-from tidegate_service.core.maintenance.verify import DifferenceKind
 from tidegate_service.core.ports.records import TableState
 
 _ENCODER = msgspec.json.Encoder()
@@ -286,39 +285,6 @@ class ScanAnswer(ScanHead, frozen=True, kw_only=True):
     """A version's files."""
 
     files: Annotated[list[Raw], Meta(description='Each `{"add": {...}}`, ordered by path.')]
-
-
-class DifferenceAnswer(Struct, frozen=True, kw_only=True):
-    """Something that is not the same in the index and in storage, or no legal table."""
-
-    version: Annotated[int | None, Meta(description="Null where it is of the table as a whole.")]
-    kind: Annotated[
-        DifferenceKind,
-        Meta(
-            description="`storage`: the log's files; `content`: the bytes that the index keeps; "
-            "`index`: its rows; `log`: a commit breaks Delta's protocol."
-        ),
-    ]
-    detail: str
-
-
-class VerificationAnswer(Struct, frozen=True, kw_only=True):
-    """What comparing some versions of a table found."""
-
-    table: str
-    consistent: Annotated[bool, Meta(description="Nothing differs in these versions.")]
-    from_version: int
-    through_version: int
-    next_version: Annotated[
-        int | None, Meta(description="`from_version` of the next call; null at the end.")
-    ]
-    cleaned_up: Annotated[
-        int, Meta(description="Versions whose files are gone from the log, under a checkpoint.")
-    ]
-    not_ingested: Annotated[
-        int, Meta(description="Foreign versions beyond the head, which the next read takes in.")
-    ]
-    differences: list[DifferenceAnswer]
 
 
 class HealthAnswer(Struct, frozen=True, kw_only=True):

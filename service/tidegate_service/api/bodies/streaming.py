@@ -17,11 +17,13 @@ from tidegate_service.api.http.problems.problems import AnswerBrokenOff
 from tidegate_service.api.http.request.body_memory import Reservation
 from tidegate_service.api.http.request.requests import (
     NDJSON,
+    RequestState,
     body_memory_of,
     body_threads_of,
     gate_of,
     state_of,
 )
+from tidegate_service.core.context import Context
 from tidegate_service.core.errors import Refused, ServiceError
 from tidegate_service.core.sharing.pools import Share
 
@@ -231,6 +233,22 @@ class Streamed(Response):
             async for piece in pieces:
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def unhurried(
+    items: AsyncGenerator[T, None], context: Context, state: RequestState
+) -> AsyncGenerator[T, None]:
+    """The same items. With each the request has its long deadline once more, and ends at the latest
+    after twice that time. Few bytes are sent in a long time, which the edge takes for a client that
+    stopped."""
+    until_s = context.monotonic_s() + context.long_deadline_s
+    state.take_long()
+    async with aclosing(items):
+        async for item in items:
+            yield item
+            # What is sent has the usual deadline begin anew.
+            if context.monotonic_s() < until_s:
+                state.take_long()
 
 
 async def begun(pieces: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:

@@ -49,6 +49,9 @@ VACUUM_STREAM: Content = {
         }
     }
 }
+FILES_STREAM: Content = {
+    NDJSON: {"schema": {"type": "string", "description": "A `FilesSeenAnswer` a line."}}
+}
 METRICS_TEXT: Content = {"text/plain": {"schema": {"type": "string"}}}
 _RETRY_AFTER: Content = {
     "Retry-After": {"description": "In seconds.", "schema": {"type": "integer"}}

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from tidegate_service.api.answers.upkeep import VacuumHead, VacuumProgress
 from tidegate_service.api.bodies.inventories import read_vacuum
-from tidegate_service.api.bodies.streaming import Streamed, while_connected
+from tidegate_service.api.bodies.streaming import Streamed, unhurried, while_connected
 from tidegate_service.api.describe import codes
 from tidegate_service.api.describe import documents as doc
 from tidegate_service.api.http.request.requests import (
@@ -64,8 +64,6 @@ async def vacuum_table(request: Request, table: TableRef) -> Response:
 
 
 async def _lines(vacuum: Vacuum, state: RequestState) -> AsyncGenerator[bytes]:
-    context = vacuum.context
-    until_s = context.monotonic_s() + context.long_deadline_s
     head = VacuumHead(
         table=vacuum.table.name,
         table_id=vacuum.table.id,
@@ -76,11 +74,8 @@ async def _lines(vacuum: Vacuum, state: RequestState) -> AsyncGenerator[bytes]:
         modified_before=vacuum.horizon.modified_ms,
     )
     yield msgspec.json.encode(head) + b"\n"
-    async with aclosing(vacuum.progress()) as progress:
+    async with aclosing(unhurried(vacuum.progress(), vacuum.context, state)) as progress:
         async for now in progress:
-            # Few bytes are sent in a long time, which the edge takes for a client that stopped.
-            if context.monotonic_s() < until_s:
-                state.take_long()
             yield msgspec.json.encode(_line(now)) + b"\n"
 
 

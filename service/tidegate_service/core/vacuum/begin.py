@@ -12,12 +12,12 @@ from tidegate_service.core.observe.faults import AnyStep, VacuumStep
 from tidegate_service.core.observe.ports_with_faults import Method, with_faults
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.data_files import DataFiles
+from tidegate_service.core.ports.store.data_names import is_hidden
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.place_rights import check_above, is_shared
 from tidegate_service.core.vacuum.commits import START, proposal_of
 from tidegate_service.core.vacuum.inventory import InventoryFiles
-from tidegate_service.core.vacuum.names import is_hidden
 from tidegate_service.core.vacuum.request import (
     VacuumRequest,
     check_table,

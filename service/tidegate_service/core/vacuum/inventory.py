@@ -5,9 +5,9 @@ from itertools import islice
 
 from tidegate_protocol.log.paths import identity
 from tidegate_service.core.ports.store.data_files import DataFile, DataFiles, Listed
+from tidegate_service.core.ports.store.data_names import within
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.sharing.spools import SortedSpool
-from tidegate_service.core.vacuum.names import within
 
 LISTED_AT_ONCE = 1_000
 """Some milliseconds of a thread that all principals have in turn."""

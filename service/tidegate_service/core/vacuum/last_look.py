@@ -12,9 +12,9 @@ from tidegate_service.core.instance.pending_proposals import adds_of
 from tidegate_service.core.maintenance.freshness import read_to_end
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.data_files import DataFile
+from tidegate_service.core.ports.store.data_names import vector_files, within
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.vacuum.late_names import LateNames
-from tidegate_service.core.vacuum.names import vector_files, within
 from tidegate_service.core.vacuum.request import Horizon
 
 

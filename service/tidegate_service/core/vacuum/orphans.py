@@ -14,9 +14,14 @@ from typing import TypeVar
 
 from tidegate_service.core.ports.files.named_files import NamedFiles
 from tidegate_service.core.ports.store.data_files import DataFile, DataFiles, Listed
+from tidegate_service.core.ports.store.data_names import (
+    MAX_LISTED_BYTES,
+    is_usual,
+    vector_files,
+    within,
+)
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.sharing.spools import SortedSpool
-from tidegate_service.core.vacuum.names import MAX_LISTED_BYTES, is_usual, vector_files, within
 from tidegate_service.core.vacuum.spelled import DIGEST
 
 T = TypeVar("T")

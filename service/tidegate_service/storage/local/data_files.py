@@ -16,9 +16,10 @@ from itertools import groupby, islice
 from tidegate_protocol.base.problems import Code
 from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.core.ports.store.data_files import DataFile, Listed
+from tidegate_service.core.ports.store.data_names import ICEBERG_FOLDER
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.sharing.spools import HELD_BYTES, SortedSpool
-from tidegate_service.core.vacuum.names import ICEBERG_FOLDER
+from tidegate_service.storage.local.files import NotAFolder
 from tidegate_service.storage.steps import result, yielded
 
 FILES_AT_ONCE = 256
@@ -31,6 +32,7 @@ _MAY_HIDE = "_."
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR})
 _IN_THE_WAY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_NO_FILE = frozenset({errno.ENOENT, errno.ENAMETOOLONG})
 
 Opened = Callable[[list[str]], AbstractContextManager[int]]
 """Opens a folder below the root by its segments (`LocalFiles.folder`)."""
@@ -153,16 +155,21 @@ class LocalDataFiles:
     def _described(self, paths: Sequence[str]) -> Generator[None, None, Sequence[DataFile]]:
         found: list[DataFile] = []
         with _told("looked at"):
-            for folder, paths_here in self._by_folder(paths):
+            # No regular file is below a link or a file, whoever looks for one.
+            for folder, paths_here in self._by_folder(paths, passed_over=NotAFolder):
                 yield
                 for path, name in paths_here:
-                    with suppress(FileNotFoundError):
+                    try:
                         seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                        if stat.S_ISREG(seen.st_mode):
-                            modified_ms = seen.st_mtime_ns // 1_000_000
-                            found.append(
-                                DataFile(path=path, size=seen.st_size, modified_ms=modified_ms)
-                            )
+                    except OSError as error:
+                        if error.errno not in _NO_FILE:
+                            raise
+                        continue
+                    if stat.S_ISREG(seen.st_mode):
+                        modified_ms = seen.st_mtime_ns // 1_000_000
+                        found.append(
+                            DataFile(path=path, size=seen.st_size, modified_ms=modified_ms)
+                        )
         return found
 
     def _delete(self, paths: Sequence[str]) -> Generator[None, None, None]:
@@ -173,18 +180,24 @@ class LocalDataFiles:
                     with suppress(FileNotFoundError):
                         os.unlink(name, dir_fd=folder)
 
-    def _by_folder(self, paths: Sequence[str]) -> Iterator[tuple[int, Sequence[tuple[str, str]]]]:
-        """Open folders, each with some of its paths and their last names; none of those that are
-        gone."""
+    def _by_folder(
+        self, paths: Sequence[str], *, passed_over: type[Exception] | tuple[()] = ()
+    ) -> Iterator[tuple[int, Sequence[tuple[str, str]]]]:
+        """Open folders, each with some of its paths and their last names; of one that is gone, or
+        `passed_over` as what opening it raised, no paths."""
         split = [(path, *path.rpartition("/")[::2]) for path in paths]
         for folder, group in groupby(split, key=lambda each: each[1]):
             segments = folder.split("/") if folder else []
             with ExitStack() as stack:
                 try:
                     opened = stack.enter_context(self._opened([*self._table, *segments]))
+                except passed_over:
+                    yield -1, ()
+                    continue
                 except OSError as error:
                     if error.errno not in _IN_THE_WAY:
                         raise
+                    yield -1, ()
                     continue
                 named = ((path, name) for path, _, name in group)
                 while some := list(islice(named, FILES_AT_ONCE)):

@@ -22,6 +22,10 @@ from tidegate_service.storage.remote.failures import Failure, failure
 RANGES = 8
 """Parts of a listing that are read at a time: a page of a thousand names takes a store tens of
 milliseconds, and the next one is asked for by the last name of the one before."""
+HEADS = 32
+"""Files that are asked for at a time."""
+MAX_KEY_BYTES = 1024
+"""No object of S3, GCS or Azure has a longer key."""
 
 
 class RemoteDataFiles:
@@ -115,18 +119,38 @@ class RemoteDataFiles:
             spool.close()
 
     async def described(self, paths: Sequence[str]) -> Sequence[DataFile]:
-        found = []
-        for path in paths:
-            try:
-                async with asyncio.timeout(self._limits.call_s):
-                    entry = await obstore.head_async(self._store, f"{self._key}/{path}")
-            except FileNotFoundError:
-                continue
-            except (BaseError, OSError) as error:
-                raise self._failed("read", error) from None
-            modified_ms = int(entry["last_modified"].timestamp() * 1000)
-            found.append(DataFile(path=path, size=entry["size"], modified_ms=modified_ms))
+        found: list[DataFile] = []
+        left = iter(paths)
+
+        async def some() -> None:
+            for path in left:
+                file = await self._head(path)
+                if file is not None:
+                    found.append(file)
+
+        at_once = min(HEADS, len(paths))
+        asking = [asyncio.create_task(some(), name="heads") for _ in range(at_once)]
+        try:
+            await asyncio.gather(*asking)
+        finally:
+            for task in asking:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
         return found
+
+    async def _head(self, path: str) -> DataFile | None:
+        key = f"{self._key}/{path}"
+        if len(key.encode()) > MAX_KEY_BYTES:
+            return None
+        try:
+            async with asyncio.timeout(self._limits.call_s):
+                entry = await obstore.head_async(self._store, key)
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError) as error:
+            raise self._failed("read", error) from None
+        modified_ms = int(entry["last_modified"].timestamp() * 1000)
+        return DataFile(path=path, size=entry["size"], modified_ms=modified_ms)
 
     async def delete(self, paths: Sequence[str]) -> None:
         for path in paths:

@@ -34,6 +34,7 @@ POLICIES = {
     "get_app_transaction": "reader",
     "scan": "reader",
     "verify_table": "reader",
+    "verify_files": "reader",
     "rebuild_table": "admin",
     "release_table": "admin",
     "checkpoint_table": "writer",

@@ -30,6 +30,7 @@ EXPECTED = {
     ("POST", "/api/v1/tables/{table}/scan"): "scan",
     ("GET", "/api/v1/tables/{table}/app-transactions/{app_id}"): "get_app_transaction",
     ("GET", "/api/v1/tables/{table}/verify"): "verify_table",
+    ("GET", "/api/v1/tables/{table}/verify/files"): "verify_files",
     ("POST", "/api/v1/tables/{table}/rebuild"): "rebuild_table",
     ("POST", "/api/v1/tables/{table}/release"): "release_table",
     ("POST", "/api/v1/tables/{table}/checkpoint"): "checkpoint_table",

@@ -57,6 +57,30 @@ class DataFilesContract:
             # A listing may tell it to the second only.
             assert all(abs(at - found.modified_ms) < 1_000 for at in batch.modified_ms)
 
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "_hidden/part",
+            "x=1/" + "y" * 1_500,
+            "y" * 300 + "/part",
+            "x=1/part/below",
+            "x=1/p\u202eart",
+            "x=1/%20 #?*\\",
+        ],
+    )
+    async def test_it_describes_what_can_be_at_no_such_path(self, files, plant, path):
+        plant("x=1/part", b"12345")
+        assert [each.path for each in await files.described(["x=1/part", path])] == ["x=1/part"]
+
+    async def test_it_describes_hidden_files_and_many(self, files, plant):
+        plant("_hidden/part", b"1")
+        for number in range(70):
+            plant(f"x=1/{number}", b"12345")
+        paths = ["_hidden/part", *(f"x=1/{number}" for number in range(140))]
+        found = await files.described(paths)
+        assert sorted(each.path for each in found) == sorted(paths[:71])
+        assert sum(each.size for each in found) == 351
+
     async def test_it_deletes_what_is_named_and_no_more(self, files, plant):
         for path in DATA:
             plant(path, b"")

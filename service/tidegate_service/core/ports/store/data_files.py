@@ -29,7 +29,7 @@ class DataFile:
 
 
 class DataFiles(Protocol):
-    """What lies in one table's folder, but for what is hidden (`core.vacuum.names.is_hidden`)."""
+    """What lies in one table's folder, but for what is hidden (`data_names.is_hidden`)."""
 
     async def ranges_at_once(self) -> int:
         """In so many parts a listing is read at a time; 1 where parts would each cost a whole."""
@@ -41,7 +41,10 @@ class DataFiles(Protocol):
         ...
 
     async def described(self, paths: Sequence[str]) -> Sequence[DataFile]:
-        """Size and time of files whose listing did not tell them; none of those that are gone."""
+        """Size and time of the files at any paths below the folder, hidden ones included; none of
+        those that are missing, or can be at no such path. No path has an empty segment, `.` or
+        `..`, or an ASCII control character. A whole folder or bucket that is missing is no error.
+        Raises `StorageUnavailable`."""
         ...
 
     async def delete(self, paths: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.builders.flights import add, proposal
 from tests.service.process.cli.command_line import invoke
+from tidegate_service.cli import maintenance
 
 
 def commit(api, table, *actions, **fields):
@@ -55,6 +56,27 @@ class TestVerify:
         assert (answer.status_code, answer.json()["code"]) == (422, "invalid-request")
 
 
+class TestVerifyFiles:
+    def test_an_answer_for_some_files_and_one_at_the_end(self, shared_api, flights):
+        place = log_file(shared_api, flights, 0).parent.parent / "month=5"
+        place.mkdir()
+        (place / "a.parquet").write_bytes(bytes(10))
+        commit(shared_api, flights, add(), add("month=5/b.parquet"))
+        answer = shared_api.get(f"/tables/{flights}/verify/files")
+        assert answer.headers["content-type"] == "application/x-ndjson"
+        looking, ended = map(json.loads, answer.text.splitlines())
+        rest = {"deletion_vectors": 0, "skipped": 0, "code": None, "detail": None}
+        counted = {"version": 1, "files": 2, **rest}
+        bad = [{"path": "month=5/b.parquet", "detail": "the file is missing"}]
+        assert looking == {"stage": "looking", "bad": bad, **counted}
+        assert ended == {"stage": "ended", "bad": [], **counted}
+
+    def test_what_others_have_committed_is_looked_for(self, shared_api, flights):
+        log_file(shared_api, flights, 1).write_text(json.dumps(add()) + "\n")
+        last = shared_api.get(f"/tables/{flights}/verify/files").text.splitlines()[-1]
+        assert (json.loads(last)["version"], json.loads(last)["files"]) == (1, 1)
+
+
 class TestRebuildAndRelease:
     @pytest.mark.parametrize("call", ["rebuild", "release"])
     def test_a_sound_table_stays_as_it_is(self, shared_api, flights, call):
@@ -79,7 +101,8 @@ class TestRebuildAndRelease:
         assert commit(shared_api, flights, add())["version"] == 1
 
     @pytest.mark.parametrize(
-        ("method", "call"), [("GET", "verify"), ("POST", "rebuild"), ("POST", "release")]
+        ("method", "call"),
+        [("GET", "verify"), ("GET", "verify/files"), ("POST", "rebuild"), ("POST", "release")],
     )
     def test_of_a_table_that_is_not_there(self, shared_api, method, call):
         answer = shared_api.request(method, f"/tables/a.b.c/{call}")
@@ -102,6 +125,51 @@ class TestCommands:
         assert damaged.stdout.endswith("2 versions compared: 1 differences\n")
         found = json.loads(tidegate("verify", flights, "--json").stdout)
         assert [one["version"] for one in found["differences"]] == [1]
+
+    def test_data_files_are_looked_for_where_that_is_asked(self, tidegate, shared_api, flights):
+        place = log_file(shared_api, flights, 0).parent.parent / "month=5"
+        place.mkdir()
+        (place / "a.parquet").write_bytes(bytes(10))
+        commit(shared_api, flights, add())
+        sound = tidegate("verify", flights, "--files")
+        assert (sound.exit_code, sound.stdout.splitlines()) == (
+            0,
+            [
+                "2 versions compared: no difference",
+                "1 files of version 1 looked for: none is missing",
+            ],
+        )
+        (place / "a.parquet").write_bytes(bytes(9))
+        damaged = tidegate("verify", flights, "--files")
+        assert damaged.exit_code == 1
+        assert damaged.stdout.splitlines()[1:] == [
+            "DATA FILE          WHAT IS WRONG",
+            "month=5/a.parquet  the file has 9 bytes, and the log says 10",
+            "1 files of version 1 looked for: 1 missing or damaged",
+        ]
+        found = json.loads(tidegate("verify", flights, "--files", "--json").stdout)
+        assert found["data_files"]["skipped"] == 0
+        assert [each["path"] for each in found["data_files"]["bad"]] == ["month=5/a.parquet"]
+        assert tidegate("verify", flights).exit_code == 0
+
+    @pytest.mark.parametrize(
+        ("last", "said"),
+        [
+            ([{"stage": "failed", "code": "index-unavailable", "detail": "away"}], "able: away"),
+            ([], "broke off"),
+        ],
+    )
+    def test_files_that_were_not_all_looked_for(self, tidegate, flights, monkeypatch, last, said):
+        counted = {"version": 0, "files": 1, "deletion_vectors": 0, "skipped": 0}
+        first = {"stage": "looking", "bad": [{"path": "a", "detail": "the file is missing"}]}
+        answer = [{**counted, "bad": [], **each} for each in (first, *last)]
+        monkeypatch.setattr(maintenance, "lines", lambda *_: iter(answer))
+        found = tidegate("verify", flights, "--files")
+        assert (found.exit_code, said in found.stderr) == (1, True)
+        assert "a          the file is missing" in found.stdout
+        assert "looked for" not in found.stdout
+        found = tidegate("verify", flights, "--files", "--json")
+        assert json.loads(found.stdout)["data_files"]["bad"] == first["bad"]
 
     @pytest.mark.parametrize("command", [["rebuild"], ["table", "release"]])
     def test_the_others_show_the_table(self, tidegate, shared_api, flights, command):

@@ -1,5 +1,5 @@
-"""Which names of a table's folder VACUUM looks at (Delta: `DeltaTableUtils.isHiddenDirectory`), and
-which files a row of the index names beside its path."""
+"""Names of data files: which of them VACUUM looks at (Delta: `DeltaTableUtils.isHiddenDirectory`),
+where a file that a log names lies, and which files a deletion vector may lie in."""
 
 import posixpath
 import re
@@ -96,7 +96,7 @@ def vector_files(vector: str) -> Iterator[str]:
     for reading in sorted(readings):
         if kind == "p":
             # Writers differ in whether they escape it.
-            yield from {reading, identity(reading)}
+            yield from dict.fromkeys((identity(reading), reading))
         elif kind == "u" and len(reading) >= _UUID_CHARACTERS:
             prefix, encoded = reading[:-_UUID_CHARACTERS], reading[-_UUID_CHARACTERS:]
             if (name := _uuid(encoded)) is not None:
