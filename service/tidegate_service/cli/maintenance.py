@@ -62,7 +62,9 @@ def _look_for_files(table: str, url: str, seen: dict[str, Any]) -> None:
     """Put into `seen` what each line of the answer says. Ends the process where it breaks off."""
     seen["stage"] = "looking"
     for line in lines(url, "GET", f"/tables/{quote(table, safe='')}/verify/files", None):
-        seen |= {**line, "bad": seen["bad"] + line["bad"]}
+        bad: list[object] = seen["bad"]
+        bad += line["bad"]
+        seen |= {**line, "bad": bad}
     if seen["stage"] == "looking":
         fail("not all files were looked for: the answer broke off")
 

@@ -7,14 +7,12 @@ import pytest
 
 from tests.builders.by_x import add
 from tests.builders.lines import vector
-from tests.service.log.foreign.foreign import foreign_commit
+from tests.service.maintenance.test_verify_files import foreign, looked, seen
 from tests.service.on_s3.conftest import faults, world
 from tests.service.vacuum.test_vacuum import foreign_add
 from tests.service.vacuum.vacuuming import land
 from tidegate_protocol.base.problems import Code
-from tidegate_service.core.maintenance.freshness import read_in
-from tidegate_service.core.maintenance.verify_files import FilesStage, verify_files
-from tidegate_service.core.tables.lookup import get_head
+from tidegate_service.core.maintenance.verify_files import FilesStage
 from tidegate_service.storage import ObjectStorage
 
 __all__ = ["faults", "world"]
@@ -22,20 +20,12 @@ __all__ = ["faults", "world"]
 pytestmark = pytest.mark.anyio
 
 
-async def looked(world, table):
-    head = await get_head(world.context, table.id)
-    answers = [now async for now in verify_files(world.context, head)]
-    assert answers[-1].stage is FilesStage.ENDED, answers[-1].error
-    return answers[-1], {each.path: each.detail for now in answers for each in now.bad}
-
-
 async def test_a_bucket_that_is_missing_is_no_lost_file(world, s3_server):
     storage = ObjectStorage("s3://another-bucket/x", options=s3_server.storage_options)
     table = await world.create(catalog_managed=True)
     await land(world, table, add("a"))
-    elsewhere = replace(world.context, storage=Elsewhere(storage))
-    head = await get_head(world.context, table.id)
-    last = [now async for now in verify_files(elsewhere, head)][-1]
+    elsewhere = replace(world, context=replace(world.context, storage=Elsewhere(storage)))
+    last = (await seen(elsewhere, table))[-1]
     assert (last.stage, last.error.code) == (FilesStage.FAILED, Code.STORAGE_UNAVAILABLE)
     assert "NoSuchBucket" in last.error.detail
 
@@ -72,8 +62,7 @@ async def test_files_of_a_table_and_of_its_clone(world):
     place = source.location.replace("s3://", "s3a://")
     marks = vector(f"{place}/vector.bin", storageType="p")
     adds = [{**foreign_add(f"{place}/{path}"), "deletionVector": marks} for path in paths]
-    foreign_commit(world, clone, 1, *({"add": each} for each in adds))
-    await read_in(world.context, clone.id, at_any_age=False)
+    await foreign(world, clone, *adds)
     last, bad = await looked(world, clone)
     assert (last.files, last.vectors, last.skipped) == (4, 4, 0)
     assert bad[f"{place}/{paths[1]}"] == (
