@@ -48,8 +48,8 @@ class ManifestsContract:
         seen: Callable[[str], bytes],
         plant: Callable[[str, bytes], None],
     ):
-        await manifests.put("x=1", [])
-        await manifests.put("x=2", [])
+        await manifests.put("x=1", [b"file:///a"])
+        await manifests.put("x=2", [b"file:///a"])
         others = ("_symlink_format_manifest/x=1/other", "x=1/manifest")
         for other in others:
             plant(other, b"theirs")

@@ -176,7 +176,7 @@ class TestOtherTables:
             await written(world, await world.create(), cloned(table, f"{number}"))
         await world.create(catalog_managed=True)
         last = await ended(world, table)
-        assert (last.logs, last.deleted) == (5, 1)
+        assert (last.logs, last.deleted) == (6, 1)
         assert left(table) == set("01234")
 
     async def test_a_clone_before_the_commits_of_this_service_is_found(self, world, table, other):
@@ -251,14 +251,14 @@ class TestLogsThatCannotBeRead:
     ):
         """Also where that happens while logs are read."""
         plant(table, "orphan")
-        pages = world.context.index.plain_tables
+        pages = world.context.index.other_tables
 
         async def forgotten_meanwhile(**but):
             async for page in pages(**but):
                 await forget_table(world.context, other.id)
                 yield page
 
-        monkeypatch.setattr(world.context.index, "plain_tables", forgotten_meanwhile)
+        monkeypatch.setattr(world.context.index, "other_tables", forgotten_meanwhile)
         assert (await ended(world, table)).deleted == 1
 
     @pytest.mark.parametrize("is_clone", [False, True])

@@ -31,7 +31,7 @@ from tidegate_service.core.errors import (
 from tidegate_service.core.log.catching_up.catch_up import with_log_read
 from tidegate_service.core.log.catching_up.sight import Behind, SeenBefore, Sight
 from tidegate_service.core.ports.index import CommitSection
-from tidegate_service.core.ports.records import QuarantineCause, TableState
+from tidegate_service.core.ports.records import Glance, QuarantineCause, TableState
 from tidegate_service.core.sharing import offload
 
 logger = logging.getLogger("tidegate.service")
@@ -65,10 +65,12 @@ async def check_log(context: Context, section: CommitSection, sight: SeenBefore)
     raise TableQuarantined(f"table {table.name}: {found.reason}")
 
 
-async def check_ahead(context: Context, table_id: str, sight: SeenBefore) -> bool:
+async def check_ahead(
+    context: Context, table_id: str, sight: SeenBefore, *, remembers: bool = True
+) -> bool:
     """Check a table's log before its row is locked. True where the check finds nothing, so that the
-    lock's holder need not look. Otherwise `check_log` finds the cause by what is in `sight` then,
-    and raises it.
+    lock's holder need not look; `HeadChecks` is told of that where `remembers` says so. Otherwise
+    `check_log` finds the cause by what is in `sight` then, and raises it.
 
     The row, told as a synchronous standby has it, and the log are read before the lock is granted.
     That is no weaker than a check under the lock, which also counts for a quiet time after it.
@@ -109,7 +111,8 @@ async def check_ahead(context: Context, table_id: str, sight: SeenBefore) -> boo
         known = glance.published_sha256
         if last is None or known not in (None, await offload.sha256_of(last)):
             return False
-    heads.checked(table, glance.now_ms, context.monotonic_s(), database=database)
+    if remembers:
+        heads.checked(table, glance.now_ms, context.monotonic_s(), database=database)
     return True
 
 
@@ -126,6 +129,22 @@ async def check_none_lost(context: Context, section: CommitSection, sight: SeenB
     if found is not None and (found.cause is QuarantineCause.SET_BACK or not found.is_own_log):
         await quarantine_for(section, found)
         raise TableQuarantined(f"table {section.table.name}: {found.reason}")
+
+
+async def check_kept(context: Context, seen: Glance) -> None:
+    """`check_none_lost` for whoever commits nothing to the table, under its lock only where a look
+    ahead does not tell. Nobody's heads make room for the table's in `HeadChecks`."""
+    table = seen.table
+    if context.heads.is_sure(table, seen.now_ms, database=seen.database):
+        return
+
+    async def section(sight: SeenBefore) -> None:
+        if sight.is_empty and await check_ahead(context, table.id, sight, remembers=False):
+            return
+        async with context.index.commit_section(table.id, who=context.who) as section:
+            await check_none_lost(context, section, sight)
+
+    await with_log_read(context, table.id, section)
 
 
 async def quarantine_for(section: CommitSection, found: Found) -> None:

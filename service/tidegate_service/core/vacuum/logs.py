@@ -1,6 +1,9 @@
-"""Logs of plain tables, which others may have written past the service, read into the index before
-files are deleted: a RESTORE there brings files back, and a shallow clone names files of the table
-that it was made from."""
+"""Logs of other tables before files are deleted: a shallow clone names files of the table that it
+was made from, and a RESTORE brings files back.
+
+Logs of plain tables, which others may have written past the service, are read into the index. Logs
+of catalog-managed tables are checked for versions that the database has lost.
+"""
 
 import asyncio
 import logging
@@ -9,6 +12,7 @@ from contextlib import aclosing, contextmanager
 from typing import TypeVar
 
 from tidegate_service.core.access.roles import Role
+from tidegate_service.core.catalog_managed.set_back import check_kept
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import (
     NotFound,
@@ -30,8 +34,8 @@ READ_AT_ONCE = 4
 
 
 async def read_all(context: Context, table: TableRecord, looked: Callable[[], None]) -> None:
-    """Check the logs of all plain tables but this one, and have the index hold what is in them.
-    `looked` is called behind each.
+    """Check the logs of all tables but this one, and have the index hold what is in those of plain
+    tables. `looked` is called behind each.
 
     Raises `Unavailable` where one is quarantined or its log cannot be read, with the code of what
     was met: what that table names of this one's files is not known."""
@@ -39,10 +43,13 @@ async def read_all(context: Context, table: TableRecord, looked: Callable[[], No
 
     async def read(seen: Glance) -> None:
         with _told(context, table, seen.table):
-            check_open(await read_to_end(context, seen, reading))
+            if seen.table.catalog_managed:
+                await check_kept(context, seen)
+            else:
+                check_open(await read_to_end(context, seen, reading))
         looked()
 
-    async with aclosing(context.index.plain_tables(but=table.id)) as pages:
+    async with aclosing(context.index.other_tables(but=table.id)) as pages:
         async for page in pages:
             await _each(page, read, at_once=LOOKS_AT_ONCE)
 

@@ -197,8 +197,8 @@ class NamedFilesCalls:
             return sorted({row[0] for row in rows})[:count]
         return ()
 
-    async def plain_tables(self, *, but: str) -> AsyncGenerator[Sequence[Glance]]:
-        page = partial(reads.plain_tables, but=_identity(but))
+    async def other_tables(self, *, but: str) -> AsyncGenerator[Sequence[Glance]]:
+        page = partial(reads.other_tables, but=_identity(but))
         tables = await self._connections.read(partial(page, after=None))
         while tables:
             yield tables

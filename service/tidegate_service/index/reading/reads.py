@@ -112,15 +112,12 @@ def _glance(connection: AsyncConnection, row: Row[*tuple[Any, ...]]) -> Glance:
     )
 
 
-async def plain_tables(
+async def other_tables(
     connection: AsyncConnection, *, but: UUID, after: UUID | None
 ) -> list[Glance]:
-    """The next page of all plain tables but one, in the order of their ids."""
+    """The next page of all tables but one, in the order of their ids."""
     found = (
-        _glances(tables.c.id)
-        .where(~tables.c.catalog_managed, tables.c.id != but)
-        .order_by(tables.c.id)
-        .limit(TABLES_A_PAGE)
+        _glances(tables.c.id).where(tables.c.id != but).order_by(tables.c.id).limit(TABLES_A_PAGE)
     )
     if after is not None:
         found = found.where(tables.c.id > after)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
+from tidegate_protocol.base.text import excerpt
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.ports.store.data_files import DataFile, Listed
 from tidegate_service.core.sharing.pools import Share
@@ -58,7 +59,7 @@ class RemoteDataFiles:
 
     async def listed(self, *, after: str = "", until: str | None = None) -> AsyncIterator[Listed]:
         ordered = await self._is_ordered()
-        listing = self._pages(after) if ordered else self._sorted()
+        listing = self._in_order(after) if ordered else self._sorted()
         async with aclosing(listing) as pages:
             async for page in pages:
                 first = bisect_right(page.paths, after)
@@ -96,6 +97,22 @@ class RemoteDataFiles:
             if page is None:
                 return
             yield _columns(pa.record_batch(page), prefix)
+
+    async def _in_order(self, after: str) -> AsyncGenerator[Listed]:
+        """The pages, of which each path comes behind the one before. Raises `StorageUnavailable`
+        for any that does not: whoever merges the pages with other names would pass over some."""
+        last = after
+        async with aclosing(self._pages(after)) as pages:
+            async for page in pages:
+                for path in page.paths:
+                    if path <= last and last:
+                        raise StorageUnavailable(
+                            f"the object store could not list: {excerpt(path)} does not come in "
+                            "the order of names; if the key of an object there ends with a slash, "
+                            "delete that object"
+                        )
+                    last = path
+                yield page
 
     async def _sorted(self) -> AsyncGenerator[Listed]:
         """All of it, sorted on the disk: for a store that lists folder by folder."""
@@ -188,7 +205,10 @@ class RemoteDataFiles:
 
 
 def _columns(page: pa.RecordBatch, prefix: str) -> Listed:
-    """The objects of a page by their paths behind the prefix."""
+    """The objects of a page by their paths behind the prefix. Without those of no bytes, as the
+    marks of folders are: the key of such a mark ends with a slash, which the client takes away, so
+    that the path is another's or nobody's, and comes out of order."""
+    page = page.filter(pc.greater(page.column("size"), 0))
     paths = pc.utf8_slice_codeunits(page.column("path"), start=len(prefix))
     modified = page.column("last_modified").cast(pa.timestamp("ms", tz="UTC"), safe=False)
     return Listed(

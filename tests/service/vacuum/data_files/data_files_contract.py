@@ -44,7 +44,7 @@ class DataFilesContract:
     async def test_a_listing_of_many_keeps_its_order(self, files, plant):
         names = [f"p={n % 7}/{n}" for n in range(2_500)]
         for name in names:
-            plant(name, b"")
+            plant(name, b"1")
         listed = [path async for batch in files.listed() for path in batch.paths]
         assert listed == sorted(names)
 
@@ -83,7 +83,7 @@ class DataFilesContract:
 
     async def test_it_deletes_what_is_named_and_no_more(self, files, plant):
         for path in DATA:
-            plant(path, b"")
+            plant(path, b"1")
         gone = ["a/b", "x=1/part-1.parquet", "x=1/ü %.parquet"]
         await files.delete([*gone, "x=1/never-was", "nowhere/x"])
         left = [path async for batch in files.listed() for path in batch.paths]
@@ -94,7 +94,7 @@ class DataFilesContract:
         "path", [*KEPT_BACK, "../other/part", "x=1/../../part", "/part", "x=1//part", "", "x=1/"]
     )
     async def test_nothing_else_can_be_deleted(self, files, plant, path):
-        plant("x=1/part", b"")
+        plant("x=1/part", b"1")
         with pytest.raises(ValueError, match="no data file"):
             await files.delete(["x=1/part", path])
         assert [path async for batch in files.listed() for path in batch.paths] == ["x=1/part"]

@@ -82,8 +82,8 @@ class NamedFilesIndex(Protocol):
         """About `count` paths that cut the live files into as many parts and one, in order."""
         ...
 
-    def plain_tables(self, *, but: str) -> AsyncGenerator[Sequence[Glance]]:
-        """All plain tables but that one, in pages, each of its own moment."""
+    def other_tables(self, *, but: str) -> AsyncGenerator[Sequence[Glance]]:
+        """All tables but that one, in pages, each of its own moment."""
         ...
 
     async def tables_naming(self, prefix: str, *, but: str) -> Sequence[NamingTable]:
