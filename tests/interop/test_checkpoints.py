@@ -14,9 +14,9 @@ from tests.service.tables.delta_logs import names
 from tests.service.upkeep.checkpointed import SMALL, checkpointed, forget_commits
 from tests.service.world import World, make_world
 from tidegate_protocol.log.actions import Txn
-from tidegate_service.core.checkpoints.checkpoint import CheckpointKind
 from tidegate_service.core.checkpoints.taken_over import TakingOver
 from tidegate_service.core.commit.propose import conflict_check
+from tidegate_service.core.ports.checkpoints import CheckpointKind
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.tables.register import RegisterTable, register_table
 from tidegate_service.storage import ObjectStorage

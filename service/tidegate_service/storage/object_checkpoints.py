@@ -1,6 +1,6 @@
 """The `CheckpointFiles` port over roots."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVarTuple, Unpack
 
@@ -17,6 +17,7 @@ from tidegate_protocol.log.file_names import (
     commit_name,
     parse,
 )
+from tidegate_protocol.log.segment import MAX_HEAD, Listing
 from tidegate_service.core.errors import Refused, StorageUnavailable
 from tidegate_service.core.ports.checkpoints import FileRows, WrittenFile
 from tidegate_service.core.sharing.pools import Share
@@ -33,9 +34,8 @@ _MOST_POINTER_BYTES = 1024 * 1024
 class ObjectCheckpoints:
     """The checkpoints of one table; implements `core.ports.checkpoints.CheckpointFiles`."""
 
-    def __init__(self, root: Root, table: str, *, max_files: int, who: str | None = None) -> None:
+    def __init__(self, root: Root, table: str, *, who: str | None = None) -> None:
         self._root = root
-        self._max_files = max_files
         self._folder = f"{table}/_delta_log"
         self._share = root.checkpoints.of(who or "")
         self._listing = root.reading.of(who or "")
@@ -56,12 +56,14 @@ class ObjectCheckpoints:
             # Behind whatever a thread still does with the file.
             await self._share.run(staged.leave)
 
-    async def sidecars(self) -> Mapping[str, int]:
+    async def sidecars(self, names: Collection[str]) -> Mapping[str, int]:
         found: dict[str, int] = {}
-        async for batch in self._root.entries(f"{self._folder}/{SIDECARS}", self._listing):
-            left = self._max_files - len(found)
-            found.update((entry.name, entry.size) for entry in batch[:left])
-            if len(batch) >= left:
+        if not names:
+            return found
+        folder, behind = f"{self._folder}/{SIDECARS}", min(names)[:-1]
+        async for batch in self._root.entries(folder, self._listing, after=behind):
+            found.update((entry.name, entry.size) for entry in batch if entry.name in names)
+            if batch and batch[-1].name >= max(names):
                 break
         return found
 
@@ -86,18 +88,32 @@ class ObjectCheckpoints:
         return await self._share.run(self._root.link, self._folder, names)
 
     async def point_to(self, version: int, content: bytes) -> bool:
-        return await self._share.run(self._point_to, version, content)
-
-    def _point_to(self, version: int, content: bytes) -> bool:
         path = f"{self._folder}/{LAST_CHECKPOINT}"
-        there = self._root.open(path)
-        if there is not None:
-            with there:
-                found = version_of(there.read(_MOST_POINTER_BYTES))
-            if found is not None and found > version:
-                return False
-        self._root.replace(path, [content])
+        found = await self._share.run(self._pointed, path)
+        if found is not None and found > version and await self._has_checkpoint(found):
+            return False
+        await self._share.run(self._root.replace, path, [content])
         return True
+
+    def _pointed(self, path: str) -> int | None:
+        """The version that the pointer names; None without one."""
+        there = self._root.open(path)
+        if there is None:
+            return None
+        with there:
+            return version_of(there.read(_MOST_POINTER_BYTES))
+
+    async def _has_checkpoint(self, version: int) -> bool:
+        """Whether a whole checkpoint of the version is there."""
+        if version > MAX_HEAD:
+            return False
+        found = Listing()
+        behind = f"{version:020d}."
+        async for batch in self._root.entries(self._folder, self._listing, after=behind):
+            found.take((entry.name, entry.size) for entry in batch)
+            if batch and batch[-1].name >= commit_name(version):
+                break
+        return version in found.checkpoints()
 
 
 class ObjectCheckpointFile:

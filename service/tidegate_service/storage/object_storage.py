@@ -239,7 +239,7 @@ class ObjectStorage:
     def checkpoints(self, location: str, *, who: str | None = None) -> ObjectCheckpoints:
         """Raises `Refused` like `log`."""
         root, table = self._place(location)
-        return ObjectCheckpoints(root, table, max_files=self._limits.files, who=who)
+        return ObjectCheckpoints(root, table, who=who)
 
     def data_files(
         self,

@@ -90,7 +90,7 @@ class CheckpointContract:
     async def test_nor_after_its_writer_failed(self, log, files):
         with pytest.raises(RuntimeError, match="fails"):
             await _failing(files)
-        assert await files.sidecars() == {}
+        assert await files.sidecars({SIDECAR.removeprefix("_sidecars/")}) == {}
 
     async def test_a_name_that_is_taken_stays_what_it_was(self, log, files):
         await put(files, CLASSIC, rows("a"))
@@ -106,9 +106,11 @@ class CheckpointContract:
         assert len(await read(log, CLASSIC)) == 40_000
 
     async def test_sidecars_have_a_folder_of_their_own(self, log, files):
-        assert await files.sidecars() == {}
+        name = SIDECAR.removeprefix("_sidecars/")
+        assert await files.sidecars({name}) == {}
         written = await put(files, SIDECAR, rows("a"))
-        assert await files.sidecars() == {SIDECAR.removeprefix("_sidecars/"): written.size}
+        assert await files.sidecars({name, "gone.parquet"}) == {name: written.size}
+        assert await files.sidecars(set()) == {}
         assert [one.path for one in await read(log, SIDECAR)] == ["a"]
         assert [one.name for one in await listed(log)] == ["00000000000000000000.json"]
 
@@ -141,11 +143,33 @@ class CheckpointContract:
         assert await files.take_over([("gone.parquet", "e.parquet")]) is None
         assert await read(log, "d.parquet") == await read(log, "b.parquet")
 
-    async def test_the_pointer_never_goes_back(self, log, files):
+    @pytest.mark.parametrize(
+        "kinds",
+        [
+            ["parquet"],
+            [f"{part:010d}.{2:010d}.parquet" for part in (1, 2)],
+            ["6d0b1d9b-5b5c-4a4e-9d0c-2f0a6a3f2c11.json"],
+        ],
+    )
+    async def test_the_pointer_never_goes_back(self, log, files, plant, location, kinds):
+        for kind in kinds:
+            plant(location, f"{3:020d}.checkpoint.{kind}", b"x")
         assert await files.point_to(3, b'{"version":3}')
         assert await files.point_to(3, b'{"version":3,"size":1}')
         assert not await files.point_to(2, b'{"version":2}')
         assert await log.read_file("_last_checkpoint") == b'{"version":3,"size":1}'
+
+    @pytest.mark.parametrize("version", [3, 2**62, 10**30])
+    async def test_but_from_a_checkpoint_that_is_not_there(
+        self, log, files, plant, location, version
+    ):
+        """Readers of Delta Kernel look for that one, and refuse the table."""
+        part = f"{3:020d}.checkpoint.{1:010d}.{2:010d}.parquet"
+        for name in (f"{3:020d}.json", part, f"{2:020d}.checkpoint.parquet", f"{4:020d}.json"):
+            plant(location, name, b"x")
+        plant(location, "_last_checkpoint", b'{"version":%d,"size":1}' % version)
+        assert await files.point_to(2, b'{"version":2}')
+        assert await log.read_file("_last_checkpoint") == b'{"version":2}'
 
     @pytest.mark.parametrize("content", [b"", b"nothing", b'{"version":null}'])
     async def test_one_that_points_nowhere_is_replaced(self, log, files, plant, location, content):

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from tidegate_service.api.answers.types import Milliseconds
-from tidegate_service.core.checkpoints.checkpoint import CheckpointKind
+from tidegate_service.core.ports.checkpoints import CheckpointKind
 from tidegate_service.core.vacuum.vacuum import Stage
 
 

@@ -60,21 +60,32 @@ class SameLog:
 
     async def has_v2(self, version: int) -> bool:
         """Whether the log has a V2 checkpoint of a version."""
-        found = await self._checkpoint(version)
+        found, _ = await self.checkpoint(version)
         return found is not None and isinstance(parse(found.files[0]), V2Checkpoint)
 
-    async def _checkpoint(self, version: int) -> Checkpoint | None:
-        """The log's complete checkpoint of a version, a V2 one before others."""
+    async def checkpoint(
+        self, version: int, *, but_v2: bool = False
+    ) -> tuple[Checkpoint | None, int]:
+        """The log's complete checkpoint of a version, a V2 one before others or left out, and the
+        bytes of its files in the log."""
         found = Listing()
+        sizes: dict[str, int] = {}
         try:
             async for entries in self._log.entries(behind=version - 1 if version else None):
-                found.take((entry.name, entry.size) for entry in entries)
+                some = {
+                    entry.name: entry.size
+                    for entry in entries
+                    if not (but_v2 and isinstance(parse(entry.name), V2Checkpoint))
+                }
+                sizes |= some
+                found.take(some.items())
                 if entries and entries[-1].name >= f"{version + 1:020d}":
                     break
         except UnreadableFile:
             # The files that come first were listed.
             pass
-        return found.checkpoints().get(version)
+        whole = found.checkpoints().get(version)
+        return whole, sum(sizes[name] for name in whole.files) if whole else 0
 
     async def _check_earlier(self) -> None:
         """Check the version of the last checkpoint, which was put into the table's own log, else
@@ -108,12 +119,22 @@ class SameLog:
     async def _check_base(self) -> None:
         """Check the checkpoint that the index was made from, where the index knows no commit of the
         version. The checkpoint is compared once, and later calls see that it is still there."""
-        checkpoint = await self._checkpoint(self._head.version)
+        checkpoint, _ = await self.checkpoint(self._head.version)
         if checkpoint is None:
             raise self._not_own("the checkpoint that the index was made from is not there")
         if self._compared is None:
             await self.check_checkpoint(checkpoint)
             self._compared = checkpoint
+
+    async def check_none(self) -> None:
+        """Raise `StorageUnavailable` where the log has a complete checkpoint of the version by now,
+        but a V2 one: there would be two."""
+        found, _ = await self.checkpoint(self._head.version, but_v2=True)
+        if found is not None:
+            raise StorageUnavailable(
+                f"another checkpoint of version {self._head.version} was written meanwhile; ask "
+                "again, and that one is pointed to"
+            )
 
     def _not_own(self, why: str) -> StorageUnavailable:
         return StorageUnavailable(

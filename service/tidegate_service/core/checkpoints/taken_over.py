@@ -20,6 +20,7 @@ from tidegate_service.core.ports.checkpoints import (
     CheckpointFile,
     CheckpointFiles,
     CheckpointIndex,
+    CheckpointKind,
     FileRows,
     KnownCheckpoint,
     Part,
@@ -28,7 +29,6 @@ from tidegate_service.core.ports.checkpoints import (
 )
 from tidegate_service.core.ports.store.put_result import PutResult
 
-MULTI_PART = "multi-part"
 FILES = 5_000
 """The parts of a table's checkpoint are taken over where it has so many live files."""
 VERSIONS = 100
@@ -202,7 +202,7 @@ class PartsWriting:
             known=KnownCheckpoint(
                 version=self.head.version,
                 epoch=self.head.epoch,
-                kind=MULTI_PART,
+                kind=CheckpointKind.MULTI_PART.value,
                 shape=self._shape(parts),
                 parts=parts,
             ),
@@ -223,5 +223,6 @@ class PartsWriting:
     async def _put_last(self, file: CheckpointFile) -> WrittenFile:
         # Nothing was read from a database that has lost the version since.
         await self.same_log.check()
+        await self.same_log.check_none()
         async with around(self.faults, CheckpointStep.CHECKPOINT_PUT):
             return await file.put()

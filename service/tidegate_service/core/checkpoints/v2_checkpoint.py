@@ -139,7 +139,7 @@ async def _reusable(
 
 
 async def _are_there(files: CheckpointFiles, sidecars: Sequence[Sidecar]) -> bool:
-    there = await files.sidecars()
+    there = await files.sidecars({one.name for one in sidecars})
     return all(there.get(one.name) == one.size for one in sidecars)
 
 

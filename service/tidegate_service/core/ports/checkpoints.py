@@ -5,9 +5,10 @@ A page is many log lines as one text, since a snapshot may have millions and non
 at one by one.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from tidegate_protocol.checkpoint.columns import FileColumns
@@ -146,6 +147,12 @@ class Part:
     through: int
 
 
+class CheckpointKind(StrEnum):
+    CLASSIC = "classic"
+    MULTI_PART = "multi-part"
+    V2 = "v2"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownCheckpoint:
     """The newest checkpoint that the service wrote of a table. `shape` names all that its sidecars
@@ -250,9 +257,8 @@ class CheckpointFiles(Protocol):
         Left without `put`, it was never there."""
         ...
 
-    async def sidecars(self) -> Mapping[str, int]:
-        """The names in `_sidecars`, and their sizes in bytes: the first ones, where they are more
-        than are listed of a log."""
+    async def sidecars(self, names: Collection[str]) -> Mapping[str, int]:
+        """The sizes, in bytes, of those of the files in `_sidecars` that are there."""
         ...
 
     async def parts(self, version: int) -> frozenset[int]:

@@ -17,13 +17,13 @@ from tests.service.upkeep.checkpointed import (
     pointer,
 )
 from tidegate_protocol.log.actions import Txn
-from tidegate_service.core.checkpoints.checkpoint import CheckpointKind
 from tidegate_service.core.checkpoints.taken_over import TakingOver
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import StorageUnavailable
 from tidegate_service.core.maintenance.rebuild import rebuild_table
 from tidegate_service.core.observe.faults import CheckpointStep, Side
 from tidegate_service.core.observe.telemetry import UpkeepKind
+from tidegate_service.core.ports.checkpoints import CheckpointKind
 from tidegate_service.core.ports.upkeep.upkeep import Done, UpkeepRecord
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.upkeep.compaction import Compactions
