@@ -16,7 +16,14 @@ from tidegate_protocol.conflict.row_tracking import demands_rule, only_row_ids, 
 from tidegate_protocol.features import row_tracking
 from tidegate_protocol.features.properties import TableProperties
 from tidegate_protocol.features.table_features import may_have_vectors
-from tidegate_protocol.log.actions import DomainMetadata, Metadata, UnknownAction, file_key, has_any
+from tidegate_protocol.log.actions import (
+    Add,
+    DomainMetadata,
+    Metadata,
+    UnknownAction,
+    file_key,
+    has_any,
+)
 from tidegate_protocol.log.codec import with_fields
 from tidegate_protocol.log.paths import identity
 from tidegate_protocol.proposal import isolation, operations
@@ -215,6 +222,16 @@ def added_again_rule(
     return txn
 
 
+def vacuum_rule(txn: PreparedTransaction, winner: WinningCommit) -> PreparedTransaction | Conflict:
+    """A RESTORE adds files again that were removed long ago, and a vacuum deletes these files.
+    Delta has no such rule: there, the table names files that are gone."""
+    is_vacuum = winner.operation in (operations.VACUUM_START, operations.VACUUM_END)
+    if is_vacuum and txn.proposal.operation == operations.RESTORE and has_any(txn.actions, Add):
+        what = "deletes files that were removed before, which this transaction may add again"
+        return conflict(Code.CONCURRENT_DELETE_READ, winner, what)
+    return txn
+
+
 RULES: tuple[Rule, ...] = (
     unknown_rule,
     protocol_rule,
@@ -227,5 +244,6 @@ RULES: tuple[Rule, ...] = (
     removed_read_rule,
     removed_twice_rule,
     added_again_rule,
+    vacuum_rule,
 )
 """What one winner is asked, in Delta's order."""

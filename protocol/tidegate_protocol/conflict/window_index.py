@@ -21,7 +21,7 @@ from tidegate_protocol.features.known import ROW_TRACKING
 from tidegate_protocol.features.table_features import may_have_vectors
 from tidegate_protocol.log.actions import Partition, UnknownAction, has_any
 from tidegate_protocol.log.paths import identity
-from tidegate_protocol.proposal import isolation
+from tidegate_protocol.proposal import isolation, operations
 from tidegate_protocol.proposal.transaction import (
     IsolationLevel,
     PreparedTransaction,
@@ -42,6 +42,7 @@ def needs_every_winner(txn: PreparedTransaction) -> bool:
     than partitions, paths and application ids."""
     return (
         bool(txn.demands)
+        or txn.proposal.operation == operations.RESTORE
         or table_features.supports(txn.protocol, ROW_TRACKING)
         or (not txn.is_blind_append and has_any(txn.actions, UnknownAction))
         or (

@@ -124,9 +124,10 @@ def released(
     """The actions with the added files that need new row ids or a new commit version freed of
     what their writer put there.
 
-    An id of at most `mark`, the high water mark that the writer read, was given out before, and
-    the file is committed again with it. Whatever is above was chosen by a writer that could not
-    know what others take. New ids need the number of the file's rows.
+    Ids of at most `mark`, the high water mark that the writer read, were given out before, and the
+    file is committed again with them. Whatever is above, if only the last row's, was chosen by a
+    writer that could not know what others take, or is of before the table's ids began anew. New
+    ids need the number of the file's rows.
     """
     kept: list[Action] = []
     wanted = 0
@@ -135,13 +136,13 @@ def released(
             kept.append(action)
             continue
         changes: dict[str, None] = {}
-        if action.base_row_id is not None and action.base_row_id > mark:
+        rows = row_count(action)
+        if action.base_row_id is not None and action.base_row_id + max(1, rows or 1) - 1 > mark:
             changes["baseRowId"] = None
         commit_version = action.default_row_commit_version
         if commit_version is not None and commit_version > read_version:
             changes["defaultRowCommitVersion"] = None
         if action.base_row_id is None or "baseRowId" in changes:
-            rows = row_count(action)
             if rows is None:
                 return _invalid(action, index, "has no numRecords in its stats; row ids need them")
             wanted += rows

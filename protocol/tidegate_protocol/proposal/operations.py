@@ -9,8 +9,11 @@ from typing import Any
 
 DROP_FEATURE = "DROP FEATURE"
 REMOVE_COLUMN_MAPPING = "REMOVE COLUMN MAPPING"
+RESTORE = "RESTORE"
 ROW_TRACKING_BACKFILL = "ROW TRACKING BACKFILL"
 ROW_TRACKING_UNBACKFILL = "ROW TRACKING UNBACKFILL"
+VACUUM_START = "VACUUM START"
+VACUUM_END = "VACUUM END"
 
 _KEEPS_DATA = frozenset(
     {
@@ -41,8 +44,8 @@ _KEEPS_DATA = frozenset(
         "UNSET TBLPROPERTIES",
         "UPDATE SCHEMA",
         "UPGRADE PROTOCOL",
-        "VACUUM END",
-        "VACUUM START",
+        VACUUM_END,
+        VACUUM_START,
     }
 )
 
@@ -57,7 +60,7 @@ _MAY_KEEP_TIGHT_BOUNDS = frozenset(
         "COMPUTE STATS",
         "Manual Update",
         "OPTIMIZE CHECKPOINT",
-        "RESTORE",
+        RESTORE,
         ROW_TRACKING_BACKFILL,
         ROW_TRACKING_UNBACKFILL,
     }
@@ -75,7 +78,7 @@ _REPLACES_TABLE = frozenset(
 
 _DROPS_CLUSTERING = _REPLACES_TABLE - {"CLONE"}
 
-_MAY_REPARTITION = frozenset({"Manual Update", "RENAME COLUMN", "RESTORE"})
+_MAY_REPARTITION = frozenset({"Manual Update", "RENAME COLUMN", RESTORE})
 
 
 def changes_data(operation: str) -> bool:
@@ -105,7 +108,7 @@ def drops_clustering(operation: str) -> bool:
 
 def brings_columns_back(operation: str) -> bool:
     """Whether the schema is one that another version or another table had."""
-    return operation in ("CLONE", "RESTORE")
+    return operation in ("CLONE", RESTORE)
 
 
 def overwrites_schema(operation: str, parameters: Mapping[str, Any]) -> bool:

@@ -46,6 +46,7 @@ class TestJudge:
             "removed_read_rule",
             "removed_twice_rule",
             "added_again_rule",
+            "vacuum_rule",
         ]
 
     def test_the_first_rule_that_is_hit_answers(self):
@@ -306,3 +307,20 @@ class TestRemovedTwice:
 
     def test_different_files(self):
         passes(prepared(remove("a")), winner(remove("b")))
+
+
+class TestVacuums:
+    """A RESTORE looks whether its files are there, and a vacuum deletes them before it lands."""
+
+    @pytest.mark.parametrize("operation", ["VACUUM START", "VACUUM END"])
+    def test_a_restore_of_files_loses_to_one(self, operation):
+        mine = prepared(add("old"), operation="RESTORE")
+        answer = loses(mine, winner(operation=operation))
+        assert answer.code is Code.CONCURRENT_DELETE_READ
+        assert f"version 1 ({operation}) deletes files" in answer.detail
+
+    @pytest.mark.parametrize(
+        ("actions", "operation"), [([remove("a")], "RESTORE"), ([add("a")], "WRITE")]
+    )
+    def test_what_brings_no_file_back_does_not(self, actions, operation):
+        passes(prepared(*actions, operation=operation), winner(operation="VACUUM START"))

@@ -114,6 +114,14 @@ class TestMoving:
         assert given_out(table) == {"a": (0, 1), "theirs": (10, 2)}
         assert highest(table) == 14
 
+    def test_ids_that_only_begin_below_the_highest_are_chosen_again(self):
+        """As of a file from before the feature was dropped and its ids began anew."""
+        table = landed(ledger(table_protocol=ROW_TRACKING), add("a", stats=rows(10)))
+        mine = add("older", stats=rows(100), baseRowId=0, defaultRowCommitVersion=1)
+        table = landed(table, mine, operation="RESTORE")
+        assert given_out(table) == {"a": (0, 1), "older": (10, 1)}
+        assert highest(table) == 109
+
     def test_a_commit_version_of_its_own_is_enough(self):
         table = landed(ledger(table_protocol=ROW_TRACKING), add("a", stats=rows(10)))
         again = add("a", stats=rows(10), baseRowId=0, dataChange=False)

@@ -7,11 +7,12 @@ from tests.service.log.foreign.foreign import foreign_commit
 from tests.service.vacuum.test_vacuum import foreign_add
 from tests.service.vacuum.vacuuming import AT_ONCE, folder_of, land, left, plant
 from tidegate_protocol.log.actions import DeletionVector
+from tidegate_protocol.proposal.operations import VACUUM_START
 from tidegate_service.core.commit.propose import conflict_check
 from tidegate_service.core.errors import Unavailable
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.vacuum.begin import begin_vacuum
-from tidegate_service.core.vacuum.commits import START, proposal_of
+from tidegate_service.core.vacuum.commits import proposal_of
 from tidegate_service.core.vacuum.vacuum import Stage
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +46,7 @@ async def vacuumed_beside(world, table, meanwhile):
 
 
 async def read_in(world, table):
-    await conflict_check(world.context, table.id, proposal_of(world.context, START, {}, {}))
+    await conflict_check(world.context, table.id, proposal_of(world.context, VACUUM_START, {}, {}))
 
 
 async def test_a_vector_that_is_brought_back(world, table):

@@ -1,5 +1,7 @@
 """RESTORE: the table as an earlier version had it."""
 
+import json
+
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
@@ -14,8 +16,12 @@ from tidegate import (
     VersionNotFound,
 )
 from tidegate.spark import InvalidCommand
+from tidegate.spark.commands import restore as restoring
+from tidegate.spark.commands.restore import _with_marks
 from tidegate.spark.read.times import milliseconds_of, shown
 from tidegate.spark.tables import DeltaTable
+from tidegate_protocol.features.computed_columns import identity
+from tidegate_protocol.schema.table_schema import parse_schema
 
 _COLUMNS = [
     "table_size_after_restore",
@@ -63,6 +69,20 @@ class TestRows:
         ids = [file.base_row_id for file in table.scan().files]
         assert len({row for base in ids for row in range(base, base + 10)}) == 20
         assert table.read(spark).count() == 20
+
+    def test_so_do_those_of_a_version_that_showed_no_row_ids(self, spark, create):
+        """Nothing says then whether the feature was dropped since."""
+        table = create("a int", **{"delta.feature.rowTracking": "supported"})
+        for first in (0, 10):
+            table.append(spark.range(first, first + 10).selectExpr("int(id) AS a").coalesce(1))
+        then = table.version
+        table.alter(spark=spark).drop_feature("rowTracking")
+        table.delete("a < 10", spark=spark)
+        table.alter(spark=spark).set_properties({"delta.enableRowTracking": "true"})
+        table.restore(version=then, spark=spark)
+        table.alter(spark=spark).set_properties({"delta.enableRowTracking": "true"})
+        ids = [file.base_row_id for file in table.scan().files]
+        assert len({row for base in ids for row in range(base, base + 10)}) == 20
 
     def test_by_a_timestamp(self, spark, changed):
         instant = changed.as_of(2).timestamp
@@ -151,6 +171,51 @@ class TestTheTable:
         assert table.read(spark).columns == ["id", "v"]
         assert rows(table.read(spark)) == [(1, "a"), (3, "c")]
 
+    @pytest.mark.parametrize(
+        ("mark", "step", "since", "mark_since", "restored"),
+        [
+            (100, 1, -1, -50, 100),
+            (100, 1, 1, 150, 150),
+            (91, 10, 1, 102, 111),
+            (None, 5, 1, 2, 6),
+            (None, 1, -1, -3, None),
+            (-9, -5, -1, -10, -14),
+        ],
+    )
+    def test_goes_on_with_numbers_by_its_own_steps(self, mark, step, since, mark_since, restored):
+        then, now = numbered(step, mark), numbered(since, mark_since)
+        (field,) = parse_schema(_with_marks(then, now)).fields
+        assert identity(field).mark == restored
+
+    def test_has_new_numbers_behind_a_column_that_counted_down(self, session, lake):
+        session.conf.set("spark.tidegate.url", lake.url)
+        spark = session
+        table = lake.create_table("main.test.restored_down", schema=_NUMBERED)
+        table.append(spark.sql("SELECT 'a' AS v UNION ALL SELECT 'b'").coalesce(1))
+        down = {**_MARKS, "delta.identity.step": -1}
+        fields = StructType([StructField("id", LongType(), True, down), _NUMBERED["v"]])
+        DeltaTable.replace(spark).tableName(table.name).addColumns(fields).execute()
+        table.append(spark.sql("SELECT 'c' AS v UNION ALL SELECT 'd'").coalesce(1))
+        assert sorted(number for number, _ in rows(table.read(spark))) == [0, 1]
+        table.restore(version=1, spark=spark)
+        table.append(spark.sql("SELECT 'e' AS v"))
+        assert sorted(number for number, _ in rows(table.read(spark))) == [1, 2, 3]
+
+
+def numbered(step, mark):
+    """The schema of an identity column from 1."""
+    marks = {**_MARKS, "delta.identity.step": step}
+    if mark is not None:
+        marks["delta.identity.highWaterMark"] = mark
+    return StructType([StructField("id", LongType(), True, marks)]).json()
+
+
+def written(table, version, operation, **parameters):
+    """Another writer's commit of no file."""
+    file = folder_of(table) / "_delta_log" / f"{version:020d}.json"
+    info = {"timestamp": 1, "operation": operation, "operationParameters": parameters}
+    file.write_text(json.dumps({"commitInfo": info}) + "\n")
+
 
 class TestRefusals:
     def test_of_files_that_were_deleted(self, session, changed):
@@ -210,6 +275,47 @@ class TestConflicts:
         with pytest.raises(error):
             mine.restore(version=1, spark=spark)
         assert changed.version == 4
+
+    @pytest.mark.parametrize("ended", [False, True])
+    def test_with_a_vacuum_that_was_not_over_when_files_were_looked_for(
+        self, spark, lake, changed, ended
+    ):
+        """Stock Delta brings back what the vacuum then deletes."""
+        mine = lake.table(changed.id)
+        written(changed, 4, "VACUUM START")
+
+        def end():
+            written(changed, 5, "VACUUM END")
+
+        if not ended:
+            with pytest.raises(InvalidRequest, match="began at version 4 and has not ended"):
+                mine.restore(version=1, spark=spark)
+            end()
+            assert mine.restore(version=1, spark=spark).receipt.version == 6
+            return
+        end()
+        overtake(mine, lambda: written(changed, 6, "VACUUM START"))
+        with pytest.raises(ConcurrentDeleteReadException, match="VACUUM START"):
+            mine.restore(version=1, spark=spark)
+        assert changed.version == 6
+
+    def test_not_with_a_vacuum_that_was_cut_off_long_ago(self, spark, changed, monkeypatch):
+        monkeypatch.setattr(restoring, "_VACUUM_MS", 0)
+        written(changed, 4, "VACUUM START")
+        assert changed.restore(version=1, spark=spark).receipt.version == 5
+
+    def test_nor_with_one_that_deletes_what_was_removed_before(self, spark, changed):
+        """A table that was spoiled a moment ago comes back beside a vacuum with a retention."""
+        week = {"defaultRetentionMillis": "604800000"}
+        written(changed, 4, "VACUUM START", specifiedRetentionMillis="0", **week)
+        with pytest.raises(InvalidRequest, match="began at version 4"):
+            changed.restore(version=1, spark=spark)
+        written(changed, 5, "VACUUM START", **week)
+        assert changed.restore(version=1, spark=spark).receipt.version == 6
+
+    def test_nor_where_no_file_is_added_again(self, spark, changed):
+        written(changed, 4, "VACUUM START")
+        assert changed.restore(version=0, spark=spark).receipt.version == 5
 
     def test_again_where_that_is_asked_for(self, spark, lake, changed):
         same, mine = lake.table(changed.id), lake.table(changed.id)

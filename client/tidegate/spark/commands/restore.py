@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from time import monotonic
+from time import monotonic, time
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from tidegate.active import check_none_active
-from tidegate.errors import VersionNotFound
+from tidegate.errors import InvalidRequest, VersionNotFound
 from tidegate.handle import TableHandle
-from tidegate.models import DataFile, Receipt, Scan
+from tidegate.models import DataFile, Receipt, Scan, TableVersion
 from tidegate.spark.application import table_of
 from tidegate.spark.commands.logical_files import check_there, ignores_missing, without
 from tidegate.spark.commands.target import size_of
@@ -29,22 +30,26 @@ from tidegate.spark.tables.refusals import check_writable
 from tidegate.spark.write.repeats import repeated
 from tidegate.spark.write.write import check_removable
 from tidegate.transaction_handle import TransactionHandle
+from tidegate_protocol.base.problems import Code
 from tidegate_protocol.features.computed_columns import identity as identity_of
 from tidegate_protocol.features.known import (
     CLUSTERING,
     IDENTITY_HIGH_WATER_MARK,
-    IDENTITY_START,
 )
 from tidegate_protocol.features.permanent_properties import PERMANENT
 from tidegate_protocol.features.properties import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from tidegate_protocol.features.table_features import implied_features, supports, with_features
 from tidegate_protocol.log.actions import Metadata
 from tidegate_protocol.log.codec import with_fields
+from tidegate_protocol.proposal.operations import RESTORE, VACUUM_END, VACUUM_START
 from tidegate_protocol.scan.clustering import columns_at, domain_of
-from tidegate_protocol.schema.data_types import PHYSICAL_NAME, physical_name
+from tidegate_protocol.schema.data_types import physical_name
 from tidegate_protocol.schema.table_schema import parse_schema
 
-_OPERATION = "RESTORE"
+_OPERATION = RESTORE
+_VACUUM_MS = 3_600_000
+_COMMITS = 1_000
+"""Of the history, read at a time."""
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
 _OF_ROW_IDS = (ROW_ID_COLUMN, ROW_COMMIT_VERSION_COLUMN)
 
@@ -181,6 +186,8 @@ class _Restore:
     ) -> Restored:
         transaction, then = self._transaction, self._found.files
         if not ignores_missing(self._spark):
+            if restored:
+                _check_no_vacuum(transaction.table, self._head, self._found.timestamp)
             what = f"version {self._found.version} of table {self._head.name}"
             passes.looks_for(len(restored))
             check_there(restored, store_at(self._layout.location, self._spark), what=what)
@@ -212,6 +219,42 @@ class _Restore:
         return Restored(receipt=receipt, version=self._found.version, metrics=metrics)
 
 
+def _check_no_vacuum(table: TableHandle, head: TableVersion, since_ms: int) -> None:
+    """Raise `InvalidRequest` while a vacuum may yet delete files that are there now: it has begun
+    and not ended, as far as the history tells, and its retention is shorter than the time since
+    `since_ms`, when all of the files were live. One that was cut off is forgotten after an hour."""
+    began_ms = time() * 1000 - _VACUUM_MS
+    last = head.version
+    while last >= 0:
+        commits = table.history(limit=_COMMITS, to_version=last)
+        for commit in commits:
+            if commit.timestamp < began_ms or commit.operation == VACUUM_END:
+                return
+            if commit.operation == VACUUM_START:
+                if commit.timestamp - _retention_ms(commit.operation_parameters) <= since_ms:
+                    return
+                raise InvalidRequest(
+                    f"a vacuum of table {head.name} began at version {commit.version} and has not "
+                    "ended: it may delete files that RESTORE would add again",
+                    code=Code.INVALID_REQUEST,
+                    definite=True,
+                    hint="restore once the history has its VACUUM END; where it was cut off, in an "
+                    "hour",
+                )
+        if len(commits) < _COMMITS:
+            return
+        last = commits[-1].version - 1
+
+
+def _retention_ms(parameters: Mapping[str, Any]) -> int:
+    """Of a vacuum, by its start; 0 where that does not say."""
+    for name in ("specifiedRetentionMillis", "defaultRetentionMillis"):
+        text = str(parameters.get(name))
+        if text.isdecimal():
+            return int(text)
+    return 0
+
+
 def _restored(then: Metadata, now: Metadata) -> Metadata:
     """The metadata of a version, with what it cannot take back of the latest."""
     configuration = {
@@ -232,24 +275,27 @@ def _restored(then: Metadata, now: Metadata) -> Metadata:
 
 
 def _gives_other_ids(then: Metadata, restored: Metadata) -> bool:
-    """Whether row ids began anew since: the feature was dropped, and the ids that files had are, or
-    will be, those of other rows."""
+    """Whether row ids may have begun anew since: the feature was dropped, and the ids that files
+    had are, or will be, those of other rows. Of a version without the column's name, whose ids
+    nobody could read, nothing tells."""
     known = then.configuration.get(ROW_ID_COLUMN)
-    return known is not None and known != restored.configuration.get(ROW_ID_COLUMN)
+    return known is None or known != restored.configuration.get(ROW_ID_COLUMN)
 
 
 def _with_marks(then: str, now: str) -> str:
-    """The schema `then`, in which identity columns have come as far as in either one."""
+    """The schema `then`, in which identity columns have come as far as in either one, in the
+    direction and the steps of `then`."""
     schema = json.loads(then)
     # A column may have had another name.
     latest = {physical_name(field): identity_of(field) for field in parse_schema(now).fields}
     moved = False
-    for field in schema["fields"]:
-        known = latest.get(field["metadata"].get(PHYSICAL_NAME, field["name"]))
-        if known is None or known.mark is None or IDENTITY_START not in field["metadata"]:
+    for old, field in zip(parse_schema(then).fields, schema["fields"], strict=True):
+        own, known = identity_of(old), latest.get(physical_name(old))
+        if own is None or known is None or known.mark is None:
             continue
-        mark = field["metadata"].get(IDENTITY_HIGH_WATER_MARK)
-        if mark is None or (known.mark - mark) * known.step > 0:
-            field["metadata"][IDENTITY_HIGH_WATER_MARK] = known.mark
+        begun = own.start - own.step if own.mark is None else own.mark
+        ahead = -((begun - known.mark) // own.step)
+        if ahead > 0:
+            field["metadata"][IDENTITY_HIGH_WATER_MARK] = begun + ahead * own.step
             moved = True
     return json.dumps(schema) if moved else then

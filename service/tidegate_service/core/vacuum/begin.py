@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tidegate_protocol.base.problems import Code
+from tidegate_protocol.proposal.operations import VACUUM_START
 from tidegate_protocol.proposal.transaction import Conflict, Invalid
 from tidegate_protocol.schema.table_schema import parse_schema, physical_name
 from tidegate_service.core.commit.propose import conflict_check
@@ -16,7 +17,7 @@ from tidegate_service.core.ports.store.data_names import is_hidden
 from tidegate_service.core.sharing import offload
 from tidegate_service.core.tables.lookup import get_table
 from tidegate_service.core.tables.place_rights import check_above, is_shared
-from tidegate_service.core.vacuum.commits import START, proposal_of
+from tidegate_service.core.vacuum.commits import proposal_of
 from tidegate_service.core.vacuum.inventory import InventoryFiles
 from tidegate_service.core.vacuum.request import (
     VacuumRequest,
@@ -38,7 +39,7 @@ async def begin_vacuum(context: Context, ref: str, request: VacuumRequest) -> Va
     table = await get_table(context, ref)
     check_table(table)
     # What others have committed past the service is read in, and the log is looked at.
-    checked = await conflict_check(context, table.id, proposal_of(context, START, {}, {}))
+    checked = await conflict_check(context, table.id, proposal_of(context, VACUUM_START, {}, {}))
     if isinstance(checked, Conflict | Invalid):
         raise Refused(f"table {table.name} cannot be vacuumed: {checked.detail}", code=checked.code)
     table = await get_table(context, table.id)

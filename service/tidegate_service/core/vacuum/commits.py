@@ -8,8 +8,6 @@ from tidegate_service.core.errors import Refused, ServiceError
 from tidegate_service.core.ports.outcomes import Committed
 from tidegate_service.core.ports.records import TableRecord
 
-START = "VACUUM START"
-END = "VACUUM END"
 VACUUM = "vacuum"
 """What a table's upkeep knows it by."""
 

@@ -1,12 +1,12 @@
 """VACUUM of a table: what is found, and then deleted.
 
-The order is what keeps it safe. First the logs of this table and of all other plain tables are
-read in, so that the index knows all that is committed. Then the folder's files are merged with
-those that the index names; what is left and is old enough is written down. `VACUUM START` is
-committed, which also shows that the log has nothing that the index lacks. Only then are files
-deleted, some at a time, each batch after one more look whether a proposal that waits, or a version
-that landed since, names one of them. A kill at any moment leaves files behind that the next VACUUM
-finds, and a `VACUUM START` without its end.
+The order is what keeps it safe. First the logs of all other tables are looked at, and those of
+plain tables read in, so that the index knows all that is committed. Then the folder's files are
+merged with those that the index names; what is left and is old enough is written down. `VACUUM
+START` is committed, which also shows that the log has nothing that the index lacks. Only then are
+files deleted, some at a time, each batch after one more look whether a proposal that waits, or a
+version that landed since, names one of them. A kill at any moment leaves files behind that the
+next VACUUM finds, and a `VACUUM START` without its end.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from tidegate_protocol.proposal.operations import VACUUM_END, VACUUM_START
 from tidegate_service.core.context import Context
 from tidegate_service.core.errors import ServiceError
 from tidegate_service.core.observe.faults import VacuumStep, around
@@ -24,7 +25,7 @@ from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.data_files import DataFile, DataFiles
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.vacuum.clones import clones_of, take_clones, warning_of
-from tidegate_service.core.vacuum.commits import END, START, VACUUM, landed, record_vacuum
+from tidegate_service.core.vacuum.commits import VACUUM, landed, record_vacuum
 from tidegate_service.core.vacuum.found import FoundFiles, Unnamed
 from tidegate_service.core.vacuum.last_look import LastLook
 from tidegate_service.core.vacuum.late_names import LateNames
@@ -200,7 +201,11 @@ class Vacuum:
     async def _deletion(self) -> AsyncGenerator[Progress]:
         async with around(self.context.faults, VacuumStep.V2_START):
             version = await landed(
-                self.context, self.table, START, self._start_parameters(), self._start_metrics()
+                self.context,
+                self.table,
+                VACUUM_START,
+                self._start_parameters(),
+                self._start_metrics(),
             )
             await record_vacuum(self.context, self.table, version)
         self._now = replace(self._now, stage=Stage.DELETING, version=version)
@@ -241,7 +246,9 @@ class Vacuum:
                 "numDeletedFiles": str(self._now.deleted),
                 "numVacuumedDirectories": str(self._now.folders),
             }
-            version = await landed(self.context, self.table, END, {"status": status}, metrics)
+            version = await landed(
+                self.context, self.table, VACUUM_END, {"status": status}, metrics
+            )
         self._now = replace(self._now, version=version)
 
     async def _end_failed(self) -> None:
