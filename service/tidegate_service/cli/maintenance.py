@@ -110,7 +110,7 @@ def rebuild(table: TableName, url: Url = DEFAULT_URL, as_json: AsJson = False) -
     if unknown is not None and not as_json:
         typer.echo(
             f"versions {unknown['first_version']} to {unknown['last_version']} were cleaned up "
-            "after the backup: their transaction ids are unknown, and may land again"
+            "before the index had read them: their transaction ids are unknown, and may land again"
         )
 
 

@@ -12,6 +12,7 @@ from tests.service.commit.committing import quarantine
 from tests.service.commit.groups.grouping import instance
 from tests.service.faults import FaultyLog
 from tidegate_protocol.proposal.transaction import Conflict
+from tidegate_service.core.catalog_managed.ratified_log import UnknownIds
 from tidegate_service.core.commit.propose import conflict_check, propose
 from tidegate_service.core.commit.transaction_ids import abort
 from tidegate_service.core.errors import (
@@ -23,7 +24,7 @@ from tidegate_service.core.errors import (
 from tidegate_service.core.instance.log_checks import QUIET_MS
 from tidegate_service.core.log.copying.copied_log import CopiedLog
 from tidegate_service.core.maintenance.end_quarantine import release_table
-from tidegate_service.core.maintenance.rebuild import rebuild_table
+from tidegate_service.core.maintenance.rebuild import rebuild, rebuild_table
 from tidegate_service.core.maintenance.verify import verify_table
 from tidegate_service.core.ports.outcomes import Committed, NothingToCommit
 from tidegate_service.core.ports.records import TableState
@@ -69,6 +70,21 @@ async def test_what_landed_before_is_still_answered(world):
     await propose(world.context, table.id, proposal(add("x=1/more")))
     again = await propose(world.context, table.id, body)
     assert (again.record.version, again.replayed) == (1, True)
+
+
+async def test_a_rebuild_names_the_versions_whose_ids_are_unknown(world):
+    table, _ = await left_behind(world)
+    assert (await rebuild(world.context, table.id)).unknown == UnknownIds(
+        first_version=2, last_version=2
+    )
+    assert (await rebuild(world.context, table.id)).unknown is None
+
+
+async def test_so_does_the_log_of_a_service_that_reads_on_by_itself(world, caplog):
+    table, _ = await left_behind(world)
+    await propose(world.context, table.id, proposal(add("x=1/more")))
+    told = [each for each in caplog.records if "transaction ids are unknown" in each.message]
+    assert [(each.first_version, each.last_version) for each in told] == [(2, 2)]
 
 
 async def test_a_transaction_that_read_before_the_hole_cannot_be_judged(world):

@@ -84,9 +84,9 @@ class RebuiltAnswer(TableAnswer, frozen=True, kw_only=True):
     unknown_ids: Annotated[
         UnknownIdsAnswer | None,
         Meta(
-            description="Of a catalog-managed table whose database was set back, and whose log was "
-            "cleaned up since: the versions whose transaction ids nobody knows any more. What they "
-            "changed is part of the table; a transaction that landed as one of them may land again."
+            description="Versions that were cleaned up before the index had read them, as after a "
+            "restore of the database: their transaction ids are unknown. What they changed is part "
+            "of the table; a transaction that landed as one of them may land again."
         ),
     ]
 

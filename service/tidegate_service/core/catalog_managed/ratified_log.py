@@ -81,9 +81,9 @@ def unknown_ids(table: TableHead, *, known: int, older: Collection[int]) -> Unkn
 def tell_unknown(table: TableHead, unknown: UnknownIds | None) -> None:
     """Log the versions whose ids cannot be known, once the table is without them."""
     if unknown is not None:
-        logger.error(
-            "transaction ids are unknown: their versions were cleaned up, and the index had been "
-            "set back behind them; a transaction that landed as one of them may land again",
+        logger.warning(
+            "transaction ids are unknown: their versions were cleaned up before this index had "
+            "read them; a transaction that landed as one of them may land again",
             extra={
                 "table": table.name,
                 "first_version": unknown.first_version,

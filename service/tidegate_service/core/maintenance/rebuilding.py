@@ -9,7 +9,7 @@ section of a catalog-managed table compares the log with the index and puts vers
 reads the store itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from tidegate_protocol.base.problems import Code
@@ -58,8 +58,8 @@ _GIVE_UP = "; or give the table up (docs/maintenance.md, a table that cannot be 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
-    """A table's head after its index was made anew, and what of it the log has no place for. Of a
-    catalog-managed table, also the versions whose ids cannot be known any more."""
+    """A table's head after its index was made anew, what of it the log has no place for, and the
+    versions whose ids cannot be known any more."""
 
     table: TableRecord
     lost: tuple[LostCommit, ...]
@@ -123,14 +123,15 @@ async def rebuild_from_copy(
                         if not is_expected(section.table, section.database):
                             return None
                         copied.allow(section.table.latest_version)
-                        before = section.table.metadata
+                        before = section.table
                         # The log is the truth, whatever was put into it since.
-                        await _read_log(
+                        older = await _read_log(
                             context, section, copied, least=copied.least, otherwise=_FORGET
                         )
                         if of_same_id:
-                            _check_id(section, before)
-                        return await _saved(context, section)
+                            _check_id(section, before.metadata)
+                        unknown = _unknown(section.table, before, older)
+                        return await _saved(context, section, unknown=unknown)
                 except Behind:
                     continue
                 except BaseRefused as refused:
@@ -138,6 +139,14 @@ async def rebuild_from_copy(
     raise IndexUnavailable(
         f"table {table.name} is committed to faster than its log can be read; it can be tried again"
     )
+
+
+def _unknown(now: TableRecord, before: TableRecord, older: Collection[int]) -> UnknownIds | None:
+    """None also of a log that is another table's, which others have made in the folder."""
+    ids = [each.metadata and each.metadata.id for each in (now, before)]
+    if ids[0] != ids[1]:
+        return None
+    return unknown_ids(now, known=before.latest_version, older=older)
 
 
 def _check_id(section: CommitSection, before: Metadata | None) -> None:
@@ -152,7 +161,7 @@ def _check_id(section: CommitSection, before: Metadata | None) -> None:
 
 async def rebuild_catalog_managed(context: Context, glance: Glance) -> Rebuilt:
     """Make the table's index anew. Raises as `rebuild` does, after saving that the table is
-    quarantined."""
+    quarantined where the log is what is wrong."""
     table_id = glance.table.id
     await restore_checkpoint(context, glance.table)
 
