@@ -1,7 +1,5 @@
 """RESTORE: the table as an earlier version had it."""
 
-import json
-
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
@@ -16,7 +14,6 @@ from tidegate import (
     VersionNotFound,
 )
 from tidegate.spark import InvalidCommand
-from tidegate.spark.commands import restore as restoring
 from tidegate.spark.commands.restore import _with_marks
 from tidegate.spark.read.times import milliseconds_of, shown
 from tidegate.spark.tables import DeltaTable
@@ -210,14 +207,35 @@ def numbered(step, mark):
     return StructType([StructField("id", LongType(), True, marks)]).json()
 
 
-def written(table, version, operation, **parameters):
-    """Another writer's commit of no file."""
-    file = folder_of(table) / "_delta_log" / f"{version:020d}.json"
-    info = {"timestamp": 1, "operation": operation, "operationParameters": parameters}
-    file.write_text(json.dumps({"commitInfo": info}) + "\n")
-
-
 class TestRefusals:
+    def test_of_vectors_in_a_version_that_has_them_switched_off(self, spark, create):
+        table = create("id bigint", **VECTORS)
+        table.append(spark.range(10).coalesce(1))
+        table.delete("id < 3", spark=spark)
+        table.alter(spark=spark).set_properties({"delta.enableDeletionVectors": "false"})
+        then = table.version
+        table.delete("id < 5", spark=spark)
+        with pytest.raises(InvalidProposal, match="deletion vector"):
+            table.restore(version=then, spark=spark)
+
+    def test_of_columns_that_were_renamed_under_the_change_data_feed(self, spark, create):
+        mapped = {"delta.columnMapping.mode": "name", "delta.enableChangeDataFeed": "true"}
+        table = create("id bigint", **mapped)
+        table.append(spark.range(10).coalesce(1))
+        table.alter(spark=spark).rename_column("id", "number")
+        table.append(spark.range(3).toDF("number"))
+        with pytest.raises(InvalidProposal, match="change data"):
+            table.restore(version=1, spark=spark)
+
+    def test_of_row_ids_that_a_live_file_has_lost(self, spark, create):
+        table = create("id bigint", **{"delta.enableRowTracking": "true"})
+        table.append(spark.range(10).coalesce(1))
+        table.alter(spark=spark).drop_feature("rowTracking")
+        with pytest.raises(InvalidProposal, match="baseRowId"):
+            table.restore(version=1, spark=spark)
+        table.alter(spark=spark).set_properties({"delta.enableRowTracking": "true"})
+        table.restore(version=1, spark=spark)
+
     def test_of_files_that_were_deleted(self, session, changed):
         (gone,) = [
             file
@@ -275,47 +293,6 @@ class TestConflicts:
         with pytest.raises(error):
             mine.restore(version=1, spark=spark)
         assert changed.version == 4
-
-    @pytest.mark.parametrize("ended", [False, True])
-    def test_with_a_vacuum_that_was_not_over_when_files_were_looked_for(
-        self, spark, lake, changed, ended
-    ):
-        """Stock Delta brings back what the vacuum then deletes."""
-        mine = lake.table(changed.id)
-        written(changed, 4, "VACUUM START")
-
-        def end():
-            written(changed, 5, "VACUUM END")
-
-        if not ended:
-            with pytest.raises(InvalidRequest, match="began at version 4 and has not ended"):
-                mine.restore(version=1, spark=spark)
-            end()
-            assert mine.restore(version=1, spark=spark).receipt.version == 6
-            return
-        end()
-        overtake(mine, lambda: written(changed, 6, "VACUUM START"))
-        with pytest.raises(ConcurrentDeleteReadException, match="VACUUM START"):
-            mine.restore(version=1, spark=spark)
-        assert changed.version == 6
-
-    def test_not_with_a_vacuum_that_was_cut_off_long_ago(self, spark, changed, monkeypatch):
-        monkeypatch.setattr(restoring, "_VACUUM_MS", 0)
-        written(changed, 4, "VACUUM START")
-        assert changed.restore(version=1, spark=spark).receipt.version == 5
-
-    def test_nor_with_one_that_deletes_what_was_removed_before(self, spark, changed):
-        """A table that was spoiled a moment ago comes back beside a vacuum with a retention."""
-        week = {"defaultRetentionMillis": "604800000"}
-        written(changed, 4, "VACUUM START", specifiedRetentionMillis="0", **week)
-        with pytest.raises(InvalidRequest, match="began at version 4"):
-            changed.restore(version=1, spark=spark)
-        written(changed, 5, "VACUUM START", **week)
-        assert changed.restore(version=1, spark=spark).receipt.version == 6
-
-    def test_nor_where_no_file_is_added_again(self, spark, changed):
-        written(changed, 4, "VACUUM START")
-        assert changed.restore(version=0, spark=spark).receipt.version == 5
 
     def test_again_where_that_is_asked_for(self, spark, lake, changed):
         same, mine = lake.table(changed.id), lake.table(changed.id)

@@ -222,17 +222,27 @@ class _Restore:
 def _check_no_vacuum(table: TableHandle, head: TableVersion, since_ms: int) -> None:
     """Raise `InvalidRequest` while a vacuum may yet delete files that are there now: it has begun
     and not ended, as far as the history tells, and its retention is shorter than the time since
-    `since_ms`, when all of the files were live. One that was cut off is forgotten after an hour."""
+    `since_ms`, when all of the files were live. One that was cut off is forgotten after an hour.
+
+    An end does not say which vacuum's it is. So it counts as that of the last start before, and
+    where a start is left without one, any that came since may be the one."""
     began_ms = time() * 1000 - _VACUUM_MS
+    ends, may_delete = 0, False
     last = head.version
     while last >= 0:
         commits = table.history(limit=_COMMITS, to_version=last)
         for commit in commits:
-            if commit.timestamp < began_ms or commit.operation == VACUUM_END:
+            if commit.timestamp < began_ms:
                 return
-            if commit.operation == VACUUM_START:
-                if commit.timestamp - _retention_ms(commit.operation_parameters) <= since_ms:
-                    return
+            if commit.operation == VACUUM_END:
+                ends += 1
+            if commit.operation != VACUUM_START:
+                continue
+            kept_since_ms = commit.timestamp - _retention_ms(commit.operation_parameters)
+            may_delete = may_delete or kept_since_ms > since_ms
+            if ends:
+                ends -= 1
+            elif may_delete:
                 raise InvalidRequest(
                     f"a vacuum of table {head.name} began at version {commit.version} and has not "
                     "ended: it may delete files that RESTORE would add again",

@@ -101,7 +101,8 @@ class RemoteDataFiles:
     async def _in_order(self, after: str) -> AsyncGenerator[Listed]:
         """The pages, of which each path comes behind the one before. Raises `StorageUnavailable`
         for any that does not: whoever merges the pages with other names would pass over some."""
-        last = after
+        # Not `after`, which a store may list, too.
+        last = ""
         async with aclosing(self._pages(after)) as pages:
             async for page in pages:
                 for path in page.paths:
