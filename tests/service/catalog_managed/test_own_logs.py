@@ -11,6 +11,7 @@ from tests.service.catalog_managed.restoring import Backups, body, commit, publi
 from tests.service.maintenance.pictures import checkpointed
 from tests.service.world import World
 from tidegate_protocol.base.problems import Code
+from tidegate_service.core.catalog_managed import whole_log
 from tidegate_service.core.commit.propose import propose
 from tidegate_service.core.errors import Refused, TableQuarantined
 from tidegate_service.core.maintenance.end_quarantine import release_table
@@ -82,6 +83,42 @@ async def test_a_rebuild_is_refused_and_leaves_it_closed(made, database_url, com
     assert await is_closed(then, table)
     with pytest.raises(TableQuarantined):
         await propose(then.context, table.name, body("new"))
+    assert log_of(then, table) == before
+
+
+async def test_a_clean_up_meanwhile_is_no_other_log(made, database_url, monkeypatch):
+    """It deletes a version that the checkpoint stands for, between the listing and the reading."""
+    world = made.instance(database_url)
+    table = await world.create(catalog_managed=True)
+    await commit(world, table, *"abcde")
+    await publish(world, table)
+    checkpointed(world, table, 3)
+    world.log_file(table, 5).unlink()
+    check = whole_log.other_bytes
+
+    async def cleaned_up(*asked, **options):
+        world.log_file(table, 1).unlink()
+        return await check(*asked, **options)
+
+    monkeypatch.setattr(whole_log, "other_bytes", cleaned_up)
+    assert (await rebuild(world.context, table.name)).lost == ()
+    assert world.log_file(table, 5).exists()
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["with its commits", "without"])
+async def test_a_rebuild_puts_nothing_behind_anothers_checkpoint(made, database_url, gone):
+    """The other log ends with the version that its checkpoint is of: nothing is left of it behind
+    that, which could be compared."""
+    then, table = await another_since(made, database_url, commits=2)
+    checkpointed(then, table, 2)
+    if gone:
+        for version in range(3):
+            then.log_file(table, version).unlink()
+    before = log_of(then, table)
+    why = "the log's checkpoint is another table's" if gone else "version 0 lies in the log with"
+    with pytest.raises(Refused, match=why):
+        await rebuild(then.context, table.name)
+    assert await is_closed(then, table)
     assert log_of(then, table) == before
 
 

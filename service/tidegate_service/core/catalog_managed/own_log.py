@@ -15,17 +15,23 @@ one. Where nothing was published, the log is another table's if its version 0 is
 gone, a checkpoint decides in the same way.
 """
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from tidegate_protocol.log.actions import Metadata
 from tidegate_protocol.log.content import LogFile
-from tidegate_protocol.log.segment import BrokenLog
+from tidegate_protocol.log.segment import BrokenLog, Checkpoint
 from tidegate_protocol.replay.commits import UnreadableCommit, parse_commit
-from tidegate_service.core.catalog_managed.questions import Beginning, FirstCheckpoint, Versions
+from tidegate_service.core.catalog_managed.questions import (
+    Beginning,
+    FirstCheckpoint,
+    Versions,
+    id_in,
+)
 from tidegate_service.core.log.catching_up.sight import Sight
 from tidegate_service.core.ports.index import CommitSection
 from tidegate_service.core.ports.records import CommitRecord
-from tidegate_service.core.ports.store.storage import UnreadableFile
+from tidegate_service.core.ports.store.storage import Log, UnreadableFile
 from tidegate_service.core.sharing import offload
 
 NOT_OWN = (
@@ -130,9 +136,25 @@ async def _cleaned_up(section: CommitSection, sight: Sight, least: int) -> str |
     return await _of_another(section, found)
 
 
+async def checkpoint_of_another(
+    section: CommitSection, log: Log, checkpoint: Checkpoint
+) -> str | None:
+    """Why a checkpoint in the log is not the section's table's; None where it is."""
+    await section.take_time()
+    try:
+        found = await id_in(log, checkpoint, location=section.table.location)
+    except UnreadableFile as error:
+        return f"the log's checkpoint of version {checkpoint.version} cannot be read: {error}"
+    return await _other_ids(section, checkpoint.version, {found})
+
+
 async def _of_another(section: CommitSection, first: FirstCheckpoint) -> str | None:
-    own = await _id_at(section, first.version)
-    return None if first.ids == {own} else "the log's checkpoint is another table's"
+    return await _other_ids(section, first.version, first.ids)
+
+
+async def _other_ids(section: CommitSection, version: int, ids: Set[str]) -> str | None:
+    own = await _id_at(section, version)
+    return None if ids == {own} else "the log's checkpoint is another table's"
 
 
 async def _set_back(section: CommitSection, first: FirstCheckpoint) -> str | CleanedUp:

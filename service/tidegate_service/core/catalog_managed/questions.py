@@ -232,7 +232,8 @@ class Beginning:
     async def _first(self, log: Log, segment: LogSegment) -> FirstCheckpoint:
         first, newest = segment.checkpoint, segment.newest
         assert first is not None, "what comes before the newest checkpoint has one"
-        ids = {await self._id(log, one) for one in (first, newest) if one is not None}
+        found = [one for one in (first, newest) if one is not None]
+        ids = {await id_in(log, one, location=self.location) for one in found}
         content, staged = await log.read(first.version), StagedCommits(log)
         return FirstCheckpoint(
             version=first.version,
@@ -242,12 +243,14 @@ class Beginning:
             origin=None if content is None else await origin_of(first.version, content, staged),
         )
 
-    async def _id(self, log: Log, checkpoint: Checkpoint) -> str:
-        async for batch in snapshot_actions(log, checkpoint, location=self.location):
-            for action in batch:
-                if isinstance(action, Metadata):
-                    return action.id
-        raise UnreadableFile("it has no metadata")
+
+async def id_in(log: Log, checkpoint: Checkpoint, *, location: str) -> str:
+    """The id of the metadata that a checkpoint has. Raises `UnreadableFile`."""
+    async for batch in snapshot_actions(log, checkpoint, location=location):
+        for action in batch:
+            if isinstance(action, Metadata):
+                return action.id
+    raise UnreadableFile("it has no metadata")
 
 
 async def is_begun(log: Log, between: Between | None = None) -> bool:

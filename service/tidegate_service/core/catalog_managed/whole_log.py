@@ -1,8 +1,9 @@
 """Published versions of a catalog-managed table whose files are gone from its log.
 
 The index keeps the bytes of every version that it ratified, so they can be put back. They are put
-back only into a log that is the table's: some versions have to be left in it, and these have to be
-as they were ratified. Versions that a checkpoint stands for were cleaned up, and are not put back.
+back only into a log that is the table's: the versions that are left in it have to be as they were
+ratified, and where none is left behind its newest checkpoint, that has to be the table's. Versions
+that a checkpoint stands for were cleaned up, and are not put back.
 """
 
 import logging
@@ -12,7 +13,7 @@ from contextlib import aclosing
 from tidegate_protocol.base.problems import Code
 from tidegate_protocol.log.content import Content, LogFile
 from tidegate_protocol.log.segment import BrokenLog, versions_left
-from tidegate_service.core.catalog_managed.own_log import NOT_OWN
+from tidegate_service.core.catalog_managed.own_log import NOT_OWN, checkpoint_of_another
 from tidegate_service.core.errors import Refused, StorageUnavailable, StorageUnknown
 from tidegate_service.core.log.catching_up.versions import contents
 from tidegate_service.core.log.files.listing import listed
@@ -97,15 +98,17 @@ async def _still_broken(section: CommitSection, log: Log) -> str | None:
     commits, base = await offload.run(len(files), versions_left, files)
     if (why := without_base(table, commits, base)) is not None:
         return why
-    first = max(table.first_version, base + 1)
-    published = range(first, table.published_version + 1)
-    missing = [version for version in published if version not in commits]
+    published = range(table.first_version, table.published_version + 1)
+    missing = [version for version in published if version > base and version not in commits]
     if not missing:
         return None
     left = [version for version in published if version in commits]
     if not left and base < 0:
         return f"versions {missing[0]} to {missing[-1]} were published, and none is in the log"
-    why = await other_bytes(section, log, left) or await _unkept(section, missing)
+    why = await other_bytes(section, log, left, cleaned_up=base)
+    if why is None and max(left, default=-1) <= base:
+        why = await checkpoint_of_another(section, log, files.checkpoints()[base])
+    why = why or await _unkept(section, missing)
     if why is not None:
         return why
     for number, version in enumerate(missing):
@@ -123,15 +126,19 @@ async def _still_broken(section: CommitSection, log: Log) -> str | None:
     return None
 
 
-async def other_bytes(section: CommitSection, log: Log, versions: Sequence[int]) -> str | None:
+async def other_bytes(
+    section: CommitSection, log: Log, versions: Sequence[int], *, cleaned_up: int = -1
+) -> str | None:
     """Why one of these versions, which lie in the log, is not as it was ratified; None where all
-    are."""
+    are. A clean-up may delete those up to `cleaned_up` meanwhile."""
     async with aclosing(contents(log, versions)) as files:
         number = 0
         async for version, found in files:
             if number % VERSIONS_AT_ONCE == 0:
                 await section.take_time()
             number += 1
+            if found is None and version <= cleaned_up:
+                continue
             sha256, _ = await section.kept(version)
             if found is None or sha256 not in (None, await offload.sha256_of(found)):
                 return _differs(version)
