@@ -17,6 +17,7 @@ from tidegate_service.core.vacuum.begin import begin_vacuum
 from tidegate_service.core.vacuum.vacuum import Stage
 from tidegate_service.storage.limits import StorageLimits
 from tidegate_service.storage.remote.data_files import RemoteDataFiles
+from tidegate_service.storage.remote.root import RemoteRoot
 
 __all__ = ["faults", "world"]
 
@@ -51,6 +52,27 @@ async def test_what_no_version_names_goes(world, monkeypatch, ranges, catalog_ma
         for entry in batch
     }
     assert {path for path in left if "_delta_log" not in path} == {*live, "_hidden/x"}
+
+
+async def test_a_clone_is_listed_in_ranges(world, monkeypatch):
+    """Its paths of the source's files are no keys of its own folder. The server lists the keys of
+    one folder in their order."""
+
+    async def in_order(self):
+        return True
+
+    monkeypatch.setattr(RemoteRoot, "_lists_in_order", in_order)
+    source, clone = await world.create(), await world.create()
+    cloned = [f"{source.location}/{n}" for n in range(10)]
+    await land(world, clone, *map(add, [*cloned, "k", "l", "m"]))
+    key = clone.location.removeprefix("s3://").partition("/")[2]
+    for path in ("k", "l", "m", "orphan"):
+        obstore.put(world.store, f"{key}/{path}", b"12345")
+    vacuum = await begin_vacuum(world.context, clone.id, replace(AT_ONCE, dry_run=True))
+    vacuum.horizon = replace(vacuum.horizon, modified_ms=2**62)
+    said = [now async for now in vacuum.progress()]
+    assert (said[-1].stage, said[-1].error) == (Stage.ENDED, None)
+    assert [path for now in said for path in now.paths] == ["orphan"]
 
 
 async def test_marks_of_folders_are_no_files(world, s3_server):

@@ -12,6 +12,8 @@ from tidegate.spark.commands import restore as restoring
 
 __all__ = ["changed"]
 
+DONE = {"status": "COMPLETED"}
+
 
 def written(table, version, operation, **parameters):
     """Another writer's commit of no file."""
@@ -24,8 +26,17 @@ def test_one_that_has_not_ended(spark, changed):
     written(changed, 4, "VACUUM START")
     with pytest.raises(InvalidRequest, match="began at version 4 and has not ended"):
         changed.restore(version=1, spark=spark)
-    written(changed, 5, "VACUUM END")
+    written(changed, 5, "VACUUM END", **DONE)
     assert changed.restore(version=1, spark=spark).receipt.version == 6
+
+
+def test_one_that_failed(spark, changed):
+    """Its last deletes may be on their way to the store."""
+    written(changed, 4, "VACUUM START")
+    written(changed, 5, "VACUUM END", status="FAILED")
+    with pytest.raises(InvalidRequest, match="began at version 4 and has not ended"):
+        changed.restore(version=1, spark=spark)
+    assert changed.version == 5
 
 
 def test_one_that_begins_after_files_were_looked_for(spark, lake, changed):
@@ -49,10 +60,10 @@ def test_one_that_deletes_what_was_removed_before(spark, changed):
     with pytest.raises(InvalidRequest, match="began at version 4"):
         changed.restore(version=1, spark=spark)
     written(changed, 5, "VACUUM START", **week)
-    written(changed, 6, "VACUUM END")
+    written(changed, 6, "VACUUM END", **DONE)
     with pytest.raises(InvalidRequest, match="began at version 4"):
         changed.restore(version=1, spark=spark)
-    written(changed, 7, "VACUUM END")
+    written(changed, 7, "VACUUM END", **DONE)
     written(changed, 8, "VACUUM START", **week)
     assert changed.restore(version=1, spark=spark).receipt.version == 9
 

@@ -70,6 +70,15 @@ def _within(path: str, own: str) -> str:
     return encode(found.removeprefix(own)) if found.startswith(own) else path
 
 
+def is_beside(file: str, vector: str) -> bool:
+    """Whether the paths of a file and of its deletion vector are surely in the folder of the same
+    table. A vector lies directly in a table's folder, or in one of a random prefix."""
+    if is_absolute(file) != is_absolute(vector):
+        return False
+    folder = identity(vector).rpartition("/")[0]
+    return not is_absolute(file) or identity(file).startswith(f"{folder}/")
+
+
 def _vector(
     file: DataFile, vector: DeletionVector, source: CloneSource, store: DataStore
 ) -> DeletionVector:
@@ -77,7 +86,7 @@ def _vector(
     stays where it is only if it lies beside its file."""
     if is_inline(vector):
         return vector
-    if is_absolute(decode(file.path)) == is_absolute(path_of(vector)):
+    if is_beside(decode(file.path), path_of(vector)):
         return at_path(vector, _path(encode(path_of(vector)), source.location))
     if vector.size_in_bytes > _MOST_INLINE:
         raise UnsupportedTable(

@@ -47,7 +47,9 @@ from tidegate_protocol.schema.data_types import physical_name
 from tidegate_protocol.schema.table_schema import parse_schema
 
 _OPERATION = RESTORE
-_VACUUM_MS = 3_600_000
+_VACUUM_MS = 2 * 86_400_000
+"""A vacuum of the service ends within twice `long_deadline_seconds`, which is a day at most."""
+_COMPLETED = "COMPLETED"
 _COMMITS = 1_000
 """Of the history, read at a time."""
 _MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
@@ -76,7 +78,8 @@ def restore(
     """Make the table what it was at a version, or at the latest one not after a timestamp, in one
     commit: rows, columns, clustering, properties and comment.
 
-    The protocol is not lowered. Identity columns do not go back to numbers that they gave out.
+    The protocol is not lowered. Identity columns do not go back to numbers that the latest version
+    says they gave out.
     Everything that others commit meanwhile is a conflict.
 
     Raises `ValueError` unless one of version and timestamp is given, `VersionNotFound`,
@@ -222,7 +225,8 @@ class _Restore:
 def _check_no_vacuum(table: TableHandle, head: TableVersion, since_ms: int) -> None:
     """Raise `InvalidRequest` while a vacuum may yet delete files that are there now: it has begun
     and not ended, as far as the history tells, and its retention is shorter than the time since
-    `since_ms`, when all of the files were live. One that was cut off is forgotten after an hour.
+    `since_ms`, when all of the files were live. One that was cut off is forgotten after two days,
+    and so is one that failed: the store may get to its last deletes later.
 
     An end does not say which vacuum's it is. So it counts as that of the last start before, and
     where a start is left without one, any that came since may be the one."""
@@ -235,7 +239,7 @@ def _check_no_vacuum(table: TableHandle, head: TableVersion, since_ms: int) -> N
             if commit.timestamp < began_ms:
                 return
             if commit.operation == VACUUM_END:
-                ends += 1
+                ends += commit.operation_parameters.get("status") == _COMPLETED
             if commit.operation != VACUUM_START:
                 continue
             kept_since_ms = commit.timestamp - _retention_ms(commit.operation_parameters)
@@ -248,8 +252,9 @@ def _check_no_vacuum(table: TableHandle, head: TableVersion, since_ms: int) -> N
                     "ended: it may delete files that RESTORE would add again",
                     code=Code.INVALID_REQUEST,
                     definite=True,
-                    hint="restore once the history has its VACUUM END; where it was cut off, in an "
-                    "hour",
+                    hint="restore once the history has its VACUUM END; where it was cut off or "
+                    "failed, in two days, or with spark.sql.files.ignoreMissingFiles once nothing "
+                    "deletes files any more",
                 )
         if len(commits) < _COMMITS:
             return

@@ -72,7 +72,7 @@ class LastLook:
                 f"versions of table {self.table.name} within the retention of the vacuum have "
                 "expired meanwhile; vacuum again"
             )
-        left = [file for file in files if file.path not in still.paths | pending]
+        left = [file for file in files if file.path not in still.paths and file.path not in pending]
         return left, still.latest_version
 
     async def _pending(self) -> frozenset[str]:

@@ -23,6 +23,7 @@ from tidegate_service.core.observe.faults import VacuumStep, around
 from tidegate_service.core.ports.files.named_files import NamedFiles, NamingTable
 from tidegate_service.core.ports.records import TableRecord
 from tidegate_service.core.ports.store.data_files import DataFile, DataFiles
+from tidegate_service.core.ports.store.data_names import is_usual
 from tidegate_service.core.sharing.pools import Share
 from tidegate_service.core.vacuum.clones import clones_of, take_clones, warning_of
 from tidegate_service.core.vacuum.commits import VACUUM, landed, record_vacuum
@@ -140,7 +141,9 @@ class Vacuum:
         ranges = await self.files.ranges_at_once()
         cuts: Sequence[str] = ()
         if ranges > 1:
-            cuts = await self.context.index.paths_between(self.table.id, ranges - 1)
+            paths = await self.context.index.paths_between(self.table.id, ranges - 1)
+            # A clone's paths of other folders are no keys in this one.
+            cuts = [path for path in paths if is_usual(path)]
         works = []
         for after, until in zip(("", *cuts), (*cuts, None), strict=True):
             found = FoundFiles(who=self.share.who)

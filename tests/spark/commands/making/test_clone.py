@@ -11,6 +11,7 @@ from tidegate import TableNotFound
 from tidegate.spark import InvalidCommand, StorageError
 from tidegate.spark.clone import clone as cloning
 from tidegate.spark.clone.deep import deep_files
+from tidegate.spark.clone.shallow import is_beside
 from tidegate.spark.tables import DeltaTable
 from tidegate.spark.tables.plans import OwnReads, own_reads
 from tidegate.spark.write.files import writable_layout
@@ -29,6 +30,23 @@ def name():
 
 def kinds(table):
     return {is_absolute(file.path) for file in table.scan().files}
+
+
+@pytest.mark.parametrize(
+    ("file", "vector", "expected"),
+    [
+        ("p=1/f", "deletion_vector_1.bin", True),
+        ("s3://b/t/p=1/f", "s3a://b/t/deletion_vector_1.bin", True),
+        ("file:/w/t/f", "/w/t/ab/deletion_vector_1.bin", False),
+        ("s3://b/t/p=1/f", "s3://b/clone/deletion_vector_1.bin", False),
+        ("s3://b/t/f", "s3://b/t2/deletion_vector_1.bin", False),
+        ("s3://b/t/f", "deletion_vector_1.bin", False),
+        ("f", "s3://b/t/deletion_vector_1.bin", False),
+    ],
+)
+def test_which_vectors_lie_beside_their_files(file, vector, expected):
+    """Others are in the folder of another table, whose vacuum asks for names of files alone."""
+    assert is_beside(file, vector) is expected
 
 
 class TestShallow:
