@@ -19,12 +19,15 @@ STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointPolicy:
     """`is_v2`: the checkpoint names its files in sidecars. `stats_as_json` and `stats_as_struct`
-    say in which forms it has statistics; with the second it has typed partition values, too.
+    say in which forms it has statistics; with the second it has typed partition values, too. A
+    table that `has_v2_feature` has no multi-part checkpoints (PROTOCOL.md, "Multi-part
+    checkpoint").
 
     Removed files stay in it for `deleted_files_ms`, application transactions for `transactions_ms`,
     where that is given.
     """
 
+    has_v2_feature: bool = False
     is_v2: bool = False
     stats_as_json: bool = True
     stats_as_struct: bool = False
@@ -40,6 +43,7 @@ def policy_of(protocol: Protocol, metadata: Metadata) -> CheckpointPolicy:
     properties = metadata.configuration
     listed = (protocol.reader_features or frozenset()) & (protocol.writer_features or frozenset())
     return CheckpointPolicy(
+        has_v2_feature=V2_FEATURE in listed,
         is_v2=V2_FEATURE in listed and properties.get(POLICY, "").lower() == "v2",
         stats_as_json=_switch(properties, STATS_AS_JSON, default=True),
         stats_as_struct=_switch(properties, STATS_AS_STRUCT, default=False),

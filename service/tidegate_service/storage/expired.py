@@ -34,7 +34,8 @@ class ObjectExpiredLog:
         share = self._root.reading.of("")
         left = self._max_files
         async for batch in self._root.entries(f"{self._folder}/{SIDECARS}", share):
-            yield batch[:left]
+            # Somebody else put those of other names there.
+            yield [entry for entry in batch[:left] if _SIDECAR.fullmatch(entry.name)]
             left -= len(batch)
             if left <= 0:
                 return

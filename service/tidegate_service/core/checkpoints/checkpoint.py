@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import uuid4
 
-from tidegate_protocol.base.problems import Code
 from tidegate_protocol.checkpoint.columns import FileColumns, file_columns
 from tidegate_protocol.checkpoint.last_checkpoint import LastCheckpoint, V2Files, encode
 from tidegate_protocol.checkpoint.policy import CheckpointPolicy, policy_of
 from tidegate_protocol.log.actions import Action
-from tidegate_protocol.log.file_names import checkpoint_name, part_name
+from tidegate_protocol.log.file_names import checkpoint_name
 from tidegate_protocol.log.segment import Checkpoint
 from tidegate_service.core.checkpoints.already_there import already_there
 from tidegate_service.core.checkpoints.checksum import put_checksum
@@ -25,7 +24,7 @@ from tidegate_service.core.checkpoints.same_log import SameLog
 from tidegate_service.core.checkpoints.snapshot_rows import SnapshotRows, small_actions
 from tidegate_service.core.checkpoints.taken_over import PartsWriting, TakingOver
 from tidegate_service.core.checkpoints.v2_checkpoint import shape_of, write_v2
-from tidegate_service.core.errors import Refused, StorageUnavailable, TableQuarantined
+from tidegate_service.core.errors import StorageUnavailable, TableQuarantined
 from tidegate_service.core.observe.faults import NO_FAULTS, CheckpointStep, FaultPoints, around
 from tidegate_service.core.observe.ports_with_faults import with_faults
 from tidegate_service.core.ports.checkpoints import (
@@ -42,7 +41,7 @@ from tidegate_service.core.ports.store.put_result import PutResult
 from tidegate_service.core.ports.store.storage import Storage
 
 PART_FILES = 1_000_000
-"""Live files in a checkpoint's part."""
+"""Live files in a part that later checkpoints take over."""
 SIDECAR_FILES = 20_000
 """Live files in a V2 checkpoint's sidecar. The sidecars that a commit touches are written again."""
 PUBLISHED_WITHIN_S = 20.0
@@ -186,14 +185,11 @@ class _Writing:
             last, known = there
             files = last.parts or 1
             return _Made(last=last, known=known, files=files, files_written=0, bytes_written=0)
-        if self.taking_over is not None:
+        if self.taking_over is not None and not self.policy.has_v2_feature:
             made = await self._with_parts(columns, actions, self.taking_over)
             if made is not None:
                 return made
-        parts = max(1, -(-self.head.num_files // self.layout.part_files))
-        if parts == 1:
-            return await self._classic(columns, actions)
-        return await self._multi_part(columns, actions, parts)
+        return await self._classic(columns, actions)
 
     async def _classic(self, columns: FileColumns, actions: list[Action]) -> _Made:
         """Where another writer's checkpoint has the name already, it is pointed to only if it is
@@ -208,33 +204,19 @@ class _Writing:
         if written.result is PutResult.EXISTS:
             found = Checkpoint(version=self.head.version, files=(name,))
             await self.same_log.check_checkpoint(found)
-        return self._made(CheckpointKind.CLASSIC, rows, [written], actions)
-
-    async def _multi_part(self, columns: FileColumns, actions: list[Action], parts: int) -> _Made:
-        """All parts but the last one are put before the last one is written: readers pass over a
-        checkpoint that lacks a part. Parts of another writer, who may have cut the snapshot
-        elsewhere, are never mixed with these: a number of parts that is taken is not used."""
-        version = self.head.version
-        taken = await self.files.parts(version)
-        while parts in taken:
-            parts += 1
-        most = -(-self.head.num_files // parts)
-        rows = self._rows()
-        written: list[WrittenFile] = []
-        coming = rows.portions(most)
-        async with around(self.faults, CheckpointStep.PARTS_PUT):
-            for part in range(1, parts):
-                name = part_name(version, part, parts)
-                async with self.files.writing(name, columns) as file:
-                    if part == 1:
-                        await file.take_actions(actions)
-                    await coming.fill(file)
-                    written.append(_own(await file.put(), name))
-        name = part_name(version, parts, parts)
-        async with self.files.writing(name, columns) as file:
-            await coming.drain(file)
-            written.append(_own(await self._put_last(file, rows), name))
-        return self._made(CheckpointKind.MULTI_PART, rows, written, actions)
+        last = LastCheckpoint(
+            version=self.head.version,
+            num_actions=rows.count + len(actions),
+            num_adds=rows.num_adds,
+            size=written.size,
+        )
+        known = KnownCheckpoint(
+            version=self.head.version,
+            epoch=self.head.epoch,
+            kind=CheckpointKind.CLASSIC.value,
+            shape="",
+        )
+        return _Made(last=last, known=known, files=1, files_written=1, bytes_written=written.size)
 
     async def _with_parts(
         self, columns: FileColumns, actions: list[Action], taking_over: TakingOver
@@ -312,36 +294,3 @@ class _Writing:
         await self.same_log.check_none()
         async with around(self.faults, CheckpointStep.CHECKPOINT_PUT):
             return await file.put()
-
-    def _made(
-        self,
-        kind: CheckpointKind,
-        rows: SnapshotRows,
-        written: list[WrittenFile],
-        actions: list[Action],
-    ) -> _Made:
-        size = sum(file.size for file in written)
-        return _Made(
-            last=LastCheckpoint(
-                version=self.head.version,
-                num_actions=rows.count + len(actions),
-                num_adds=rows.num_adds,
-                size=size,
-                parts=len(written) if kind is CheckpointKind.MULTI_PART else None,
-            ),
-            known=KnownCheckpoint(
-                version=self.head.version, epoch=self.head.epoch, kind=kind.value, shape=""
-            ),
-            files=len(written),
-            files_written=len(written),
-            bytes_written=size,
-        )
-
-
-def _own(written: WrittenFile, name: str) -> WrittenFile:
-    if written.result is PutResult.EXISTS:
-        raise Refused(
-            f"{name} was put by another writer meanwhile; the checkpoint can be written again",
-            code=Code.INVALID_REQUEST,
-        )
-    return written

@@ -41,7 +41,7 @@ async def remove_unreferenced(
     named = await _named(log, table, limits, monotonic_s) if old else None
     if named is None:
         return
-    unnamed = [name for name in old if name not in named and name.endswith(".parquet")]
+    unnamed = [name for name in old if name not in named]
     until_s = monotonic_s() + limits.sidecars_s
     for first in range(0, len(unnamed), limits.removed):
         if monotonic_s() > until_s:

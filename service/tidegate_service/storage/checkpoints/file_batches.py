@@ -32,7 +32,8 @@ from tidegate_service.storage.checkpoints.portions import (
 )
 
 _LINE = msgspec.json.Decoder(dict[str, dict[str, Any]])
-_NEEDS_LINES = (b'"tags":{', b'"tags": {')
+_NEEDS_LINES = (b'"tags"', rb"\u")
+"""Tags are not read at once. A key may have escapes."""
 _PARSED_BY_ARROW = (
     "path",
     "size",

@@ -29,6 +29,7 @@ from tidegate_service.storage.checkpoints.parts import (
 from tidegate_service.storage.checkpoints.rows import (
     FILES,
     KINDS,
+    OF_INT96,
     PARSED_STATS,
     PASSED_OVER,
     STATS,
@@ -74,6 +75,7 @@ def parquet_batches(file: BinaryIO, name: str, budget: Budget) -> Generator[list
                 ],
                 buffer_size=min(_BUFFER_BYTES, _BUFFERS_BYTES // max(len(found), 1)),
                 pre_buffer=False,
+                coerce_int96_timestamp_unit=OF_INT96,
             )
             parts = {kind: Parts(kind, found, most_values=limits.part_values) for kind in kinds}
             for batch in reader.iter_batches(

@@ -5,6 +5,7 @@ column that writers had of another type before, is read a few files at a time, a
 what is no value of its column's type is null there, as if it were not known.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyarrow.json as pj
 
 from tidegate_protocol.checkpoint.columns import FileColumns
 from tidegate_protocol.schema.data_types import DataType
-from tidegate_protocol.schema.partition_values import parse_value
+from tidegate_protocol.schema.partition_values import is_local, parse_value
 from tidegate_protocol.schema.values import InvalidValue, Value
 from tidegate_service.core.sharing.pools import Rests
 from tidegate_service.storage.checkpoints.portions import (
@@ -25,6 +26,7 @@ from tidegate_service.storage.checkpoints.portions import (
     width_of,
 )
 
+_WITHOUT_ZONE = re.compile(rb'\d\d:\d\d(?::\d\d(?:\.\d*)?)?"')
 _STATS = msgspec.json.Decoder(dict[str, Any], float_hook=str)
 
 
@@ -71,6 +73,8 @@ def parsed_statistics(
 def _at_once(stats: pa.StringArray, struct: pa.StructType) -> pa.StructArray | None:
     """None where Arrow reads one of them otherwise, or not at all."""
     lines = b"\n".join([text.encode() if text else b"{}" for text in stats.to_pylist()])
+    if _has_instants(struct) and _WITHOUT_ZONE.search(lines):
+        return None
     as_text = _dates_as_texts(struct)
     try:
         table = pj.read_json(
@@ -86,6 +90,12 @@ def _at_once(stats: pa.StringArray, struct: pa.StructType) -> pa.StructArray | N
         return _cast(pa.StructArray.from_arrays(columns, fields=list(as_text)), struct)
     except pa.ArrowInvalid:
         return None
+
+
+def _has_instants(data_type: pa.DataType) -> bool:
+    if pa.types.is_struct(data_type):
+        return any(_has_instants(field.type) for field in data_type)
+    return pa.types.is_timestamp(data_type) and data_type.tz is not None
 
 
 def _dates_as_texts(data_type: pa.DataType) -> pa.DataType:
@@ -148,8 +158,11 @@ def _values(
 
 
 def _value(data_type: DataType, found: object) -> Value | None:
-    """JSON's values as partition values are written, which are read as strictly."""
+    """JSON's values as partition values are written, which are read as strictly. What instant a
+    text without a zone means, nobody knows but its writer."""
     text = found if isinstance(found, str) else msgspec.json.encode(found).decode()
+    if is_local(data_type, text):
+        return None
     try:
         return parse_value(data_type, text)
     except InvalidValue:

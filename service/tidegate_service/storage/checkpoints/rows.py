@@ -38,6 +38,9 @@ _STRUCTS: dict[str, type[msgspec.Struct]] = {
 }
 KINDS = (*_STRUCTS, "sidecar")
 """The columns that are read. A sidecar becomes an `UnknownAction`, as it is in JSON."""
+OF_INT96 = "ms"
+"""The unit that Parquet's INT96 is read in. Spark's instants are in that form by default; nobody
+has another timestamp of milliseconds without a zone."""
 PASSED_OVER = ("checkpointMetadata",)
 """Columns of a checkpoint that say nothing about the snapshot."""
 
@@ -164,7 +167,7 @@ def _statistics(column: pa.Array) -> list[Any]:
     if pa.types.is_timestamp(kind):
         # Down to milliseconds, also the maximum: readers know that it may be one higher.
         in_utc = pc.floor_temporal(column, unit="millisecond").cast(pa.timestamp("ms"))
-        zone = "Z" if kind.tz is not None else ""
+        zone = "" if kind.tz is None and kind.unit != OF_INT96 else "Z"
         return _texts(pc.strftime(in_utc, f"%Y-%m-%dT%H:%M:%S{zone}"))
     if pa.types.is_date(kind):
         return _texts(pc.strftime(column, "%Y-%m-%d"))

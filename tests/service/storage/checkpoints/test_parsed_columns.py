@@ -105,6 +105,24 @@ def test_all_types(fields):
     assert not found["dataChange"]
 
 
+@pytest.mark.parametrize("name", ['"tags":', '"tags": ', '"tags" : ', '"t\\u0061gs":'])
+def test_tags_however_they_are_spelled(name):
+    """A log's line stays as its writer had it."""
+    spelled = line(None).replace(b'"path"', f'{name}{{"k":"v"}},"path"'.encode())
+    assert read(line(None), spelled)[1]["tags"] == [("k", "v")]
+
+
+@pytest.mark.parametrize(
+    "text", ["2024-02-29T12:00:00", "2024-02-29 12:00:00.5", "2024-02-29T12:00"]
+)
+def test_an_instant_without_a_zone_is_not_known(text):
+    """Of the zone of whoever wrote it; Arrow takes UTC."""
+    values = {**VALUES, "s": {"t": "b", "at": text}}
+    first, second = read(line(STATS), line({**STATS, "minValues": values}))
+    assert without_nulls(first["stats_parsed"]["minValues"]) == TYPED
+    assert second["stats_parsed"]["minValues"]["s"] == {"t": "b", "at": None}
+
+
 def test_one_that_arrow_cannot_read_among_others():
     first, second, third = read(line(STATS), line(NAN), line(None))
     assert without_nulls(first["stats_parsed"]["minValues"]) == TYPED

@@ -119,6 +119,7 @@ class TestParquet:
         ]
 
 
+INSTANT = pa.timestamp("us", tz="UTC")
 STATS = pa.struct(
     [
         ("numRecords", pa.int64()),
@@ -131,7 +132,7 @@ STATS = pa.struct(
                         ("i", pa.int32()),
                         ("f", pa.float64()),
                         ("d", pa.date32()),
-                        ("t", pa.timestamp("us", tz="UTC")),
+                        ("t", INSTANT),
                         ("n", pa.timestamp("us")),
                         ("m", pa.decimal128(38, 18)),
                         ("b", pa.binary()),
@@ -157,6 +158,28 @@ def with_parsed_stats(log: DeltaLog, rows: list[dict], *, text: bool) -> str:
 
 
 class TestParsedStatistics:
+    async def test_instants_in_the_form_that_spark_has_by_default(self, log):
+        """INT96, also of years that do not fit into nanoseconds."""
+        kind = pa.struct(
+            [
+                *(field for field in ADD if field.name != "stats"),
+                ("stats_parsed", pa.struct([("maxValues", pa.struct([("t", INSTANT)]))])),
+            ]
+        )
+        plain = line(add("a", stats=None))["add"] | {"partitionValues": [("x", "1")]}
+        instants = [datetime(year, 2, 3, 4, 5, 6, 7999, UTC) for year in (1, 2024, 9999)]
+        rows = [{**plain, "stats_parsed": {"maxValues": {"t": at}}} for at in instants]
+        path = log.path(0, "checkpoint.parquet")
+        pq.write_table(
+            pa.table({"add": pa.array(rows, type=kind)}), path, use_deprecated_int96_timestamps=True
+        )
+        assert "INT96" in {
+            pq.ParquetFile(path).schema.column(n).physical_type
+            for n in range(len(pq.ParquetFile(path).schema))
+        }
+        found = [json.loads(one.stats)["maxValues"]["t"] for one in await read(log, path.name)]
+        assert found == [f"{year:04d}-02-03T04:05:06.007Z" for year in (1, 2024, 9999)]
+
     async def test_they_become_the_text_that_delta_writes(self, log):
         bounds = {
             "i": 7,

@@ -44,7 +44,7 @@ PROTOCOL = Protocol(
     reader_features=FEATURES,
     writer_features=FEATURES,
 )
-KINDS = {"classic": (100, "classic"), "multi-part": (2, "classic"), "v2": (100, "v2")}
+KINDS = ["classic", "v2"]
 
 _folders = itertools.count()
 
@@ -131,7 +131,7 @@ async def held(log, version):
 )
 @given(
     rest=commits,
-    kind=st.sampled_from(sorted(KINDS)),
+    kind=st.sampled_from(KINDS),
     at=st.sets(st.integers(0, 8), min_size=1, max_size=4),
     files_a_page=st.sampled_from([1, 2, 5_000]),
     as_struct=st.booleans(),
@@ -140,10 +140,9 @@ async def test_it_is_the_fold_of_the_commits(
     engine, tmp_path, *, rest, kind, at, files_a_page, as_struct
 ):
     index = PostgresIndex(engine, limits=IndexLimits(snapshot_files_a_page=files_a_page))
-    part_files, policy = KINDS[kind]
     world = make_world(index, ObjectStorage(warehouse=tmp_path.as_uri()), tmp_path.as_uri())
     properties = {
-        "delta_checkpointPolicy": policy,
+        "delta_checkpointPolicy": kind,
         "delta_checkpoint_writeStatsAsStruct": str(as_struct).lower(),
     }
     history = [[PROTOCOL, metadata(**properties), add("first"), add("second")], *rest]
@@ -154,7 +153,7 @@ async def test_it_is_the_fold_of_the_commits(
     table, _ = await register_table(
         world.context, RegisterTable(name=next(names), location=log.location)
     )
-    layout = CheckpointLayout(part_files=part_files, sidecar_files=2)
+    layout = CheckpointLayout(sidecar_files=2)
     versions = sorted(version for version in at if version < len(history))
     try:
         for version in versions:
@@ -162,8 +161,7 @@ async def test_it_is_the_fold_of_the_commits(
                 index, world.context.storage, table, version, layout=layout
             )
             assert written.version == version
-            if kind == "v2":
-                assert written.kind == kind
+            assert written.kind == kind
             files, read = await held(world.context.storage.log(log.location), version)
             assert isinstance(parse(files.files[0]), V2Checkpoint) == (kind == "v2")
             adds = [one for one in read if isinstance(one, Add)]

@@ -48,10 +48,13 @@ class TestSidecars:
         await caretaker.round()
         assert (log.versions, log.checkpoints) == ([5, 6], [5])
         assert sorted((log.folder / "_sidecars").iterdir()) == files
-        self.old(files)
+        foreign = log.folder / "_sidecars" / "x (1).parquet"
+        foreign.touch()
+        self.old([*files, foreign])
         await let_it_be_tomorrow(engine)
         await caretaker.round()
-        (left,) = (log.folder / "_sidecars").iterdir()
+        left, _ = sorted((log.folder / "_sidecars").iterdir(), key=lambda file: file == foreign)
+        assert foreign.exists()
         assert left.name in next(log.folder.glob("*.checkpoint.*")).read_text()
 
     async def test_a_checkpoint_with_a_classic_name_may_name_some(

@@ -66,6 +66,14 @@ async def check(world, table, tmp_path) -> None:
     assert paths_of(theirs) == {path for path, _ in await live(world, table, version)}
 
 
+async def test_no_parts_where_the_protocol_has_v2_checkpoints(world):
+    """PROTOCOL.md forbids them there, whatever kind the table's policy asks for."""
+    table = await world.create(properties={"delta.feature.v2Checkpoint": "supported"})
+    await checkpointed(world, table)
+    await appended(world, table, *(f"a{n}" for n in range(6)))
+    assert (await written(world, table)).kind is CheckpointKind.CLASSIC
+
+
 async def test_the_parts_of_the_last_one_are_taken_over(world, table, tmp_path):
     log = folder_of(table) / "_delta_log"
     await appended(world, table, "b0", "b1")
