@@ -16,9 +16,9 @@ def sql(
     user_metadata: str | None = None,
     retries: int = 0,
 ) -> "DataFrame":
-    """Run a statement that changes, rearranges or describes one table of the service, and return
-    the rows that Delta's own returns: `tidegate.sql(spark, "DELETE FROM main.air.flights WHERE
-    month = 5")`.
+    """Run a query over tables of the service, or a statement that changes, rearranges or describes
+    one of them, and return the rows that Delta's own returns: `tidegate.sql(spark, "DELETE FROM
+    main.air.flights WHERE month = 5")`.
 
     Tables are named as in `Lake.table`, or ``delta.`place` ``. The service is `lake`, or the one
     that the session or the driver's environment names. `user_metadata` and `retries` are as in

@@ -23,10 +23,10 @@ def test_the_pages_snippets_run(session, lake, monkeypatch):
     for block in blocks:
         exec(compile(block, "docs/commands.md", "exec"), names)
     assert names["changed"].deleted == 1
-    found = flights.history(limit=9)
+    found = flights.history(limit=11)
     assert [commit.operation for commit in found] == [
-        *("OPTIMIZE", "OPTIMIZE"),
-        *("MERGE", "MERGE", "UPDATE", "DELETE"),
+        *("OPTIMIZE", "OPTIMIZE", "OPTIMIZE"),
+        *("WRITE", "MERGE", "MERGE", "UPDATE", "DELETE"),
         *("MERGE", "UPDATE", "WRITE"),
     ]
-    assert rows(flights.read(session)) == [(3, 2, "AA", 4)]
+    assert rows(flights.read(session)) == [(3, 2, "AA", 4), (4, 2, "DL", 9)]

@@ -123,7 +123,7 @@ class TestMerge:
         assert rows(months.read(session)) == [(11, 1), (20, 2), (21, 2)]
 
     def test_a_source_that_is_nowhere(self, months, sql):
-        with pytest.raises(InvalidCommand, match="neither the session nor the service") as none:
+        with pytest.raises(InvalidCommand, match="`nowhere` cannot be found") as none:
             sql(f"MERGE INTO {months.name} t USING nowhere s ON true WHEN MATCHED THEN DELETE")
         assert none.value.getCondition() == "TABLE_OR_VIEW_NOT_FOUND"
 
@@ -139,7 +139,7 @@ class TestMerge:
 
     def test_values_for_columns(self, months, updates, sql):
         begun = f"MERGE INTO {months.name} t USING updates s ON t.a = s.a WHEN NOT MATCHED THEN "
-        with pytest.raises(InvalidCommand, match="found 1 for 2"):
+        with pytest.raises(InvalidCommand, match=r"values \(1\) must match"):
             sql(begun + "INSERT (a, month) VALUES (s.a)")
         with pytest.raises(InvalidCommand) as twice:
             sql(begun + "INSERT (a, a) VALUES (1, 2)")
@@ -168,32 +168,32 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("text", "expected"),
         [
-            ("", "expected one of DELETE, UPDATE"),
-            ("SELECT 1", "expected one of DELETE, UPDATE"),
-            ("DELETE main.test.t", "expected FROM, found main"),
+            ("", "expected one of SELECT, VALUES"),
+            ("SHOW TABLES", "expected one of SELECT, VALUES"),
+            ("DELETE main.test.t", "near 'main': missing 'FROM'"),
             ("DELETE FROM {} WHERE", "expected an expression, found the end"),
-            ("DELETE FROM {} WHERE a = 1)", r"expected the end of the statement, found \)"),
-            ("DELETE FROM {} t u", "expected the end of the statement, found u"),
-            ("DELETE FROM {}; DELETE FROM {}", "expected the end of the statement, found ;"),
+            ("DELETE FROM {} WHERE a = 1)", r"near '\)': extra input"),
+            ("DELETE FROM {} t u", "near 'u': extra input"),
+            ("DELETE FROM {}; DELETE FROM {}", "near 'DELETE': extra input"),
             ("DELETE FROM {} WHERE a = 'x", "quote is not closed"),
             ("DELETE FROM {} /* WHERE a = 1", "quote is not closed"),
             ("DELETE FROM {} {# WHERE a = 1 #}", "expected a blank or a comment, found {#"),
             ("DELETE FROM {} /*+ WHERE a = 1 */", r"expected a blank or a comment, found /\*\+"),
             ("UPDATE {} SET a = 1 -- \\\n, b = 2", "expected a blank or a comment, found --"),
-            ("DELETE FROM {} r'WHERE' a = 10", "expected the end of the statement, found r'WHERE'"),
-            ("UPDATE {} SET a 1", "expected '=', found 1"),
-            ("UPDATE {} SET a = 1,", "expected a name, found the end"),
-            ("UPDATE {} SET a b = 1", "expected '=', found b"),
+            ("DELETE FROM {} r'WHERE' a = 10", "near 'r'WHERE''"),
+            ("UPDATE {} SET a 1", "near '1': missing EQ"),
+            ("UPDATE {} SET a = 1,", "near end of input"),
+            ("UPDATE {} SET a b = 1", "near 'b': extra input"),
             (
                 "MERGE INTO {} USING updates ON true WHEN NOT MATCHED THEN INSERT (a b) VALUES (1)",
-                r"expected '\)', found b",
+                "near 'b': extra input",
             ),
             ("OPTIMIZE {} ZORDER a", "expected BY, found a"),
             ("OPTIMIZE {} ZORDER BY a month", "expected the end of the statement, found month"),
-            ("MERGE INTO {} USING updates ON true WHEN THEN DELETE", "expected NOT MATCHED"),
+            ("MERGE INTO {} USING updates ON true WHEN THEN DELETE", "near 'THEN'"),
             (
                 "MERGE INTO {} USING updates ON true WHEN NOT MATCHED BY SOURCE THEN UPDATE SET *",
-                r"expected a name, found \*",
+                r"near '\*'",
             ),
             ("VACUUM {} RETAIN soon HOURS", "expected a number, found soon"),
             ("VACUUM {} RETAIN 1e400 HOURS", "expected no more than 999999999 days to retain"),

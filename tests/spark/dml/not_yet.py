@@ -9,7 +9,6 @@ _FAILING: Mapping[str, tuple[str, ...]] = {
     "expressions are kept as they are given; Delta's SQL puts blanks between their tokens": (
         "constraint-stored-as-property",
     ),
-    "columns go by name, never by position": ("insert-missing-column-by-position",),
     "values are cast to the table's types, as by Delta's writeTo; no way of writing never does": (
         "insert-implicit-cast-not-in-save",
     ),

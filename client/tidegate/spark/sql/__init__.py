@@ -1,3 +1,4 @@
-"""Statements of SQL that change, rearrange or describe one table, as calls of the commands. A
-statement is cut into clauses here; their expressions and queries are Spark's, letter by letter.
+"""Queries over tables, and statements that change, rearrange or describe one, as calls of the
+commands. A statement is cut into clauses here. Their expressions and queries are Spark's, letter by
+letter, but for the names of tables.
 """

@@ -19,6 +19,7 @@ from tidegate.spark.commands.making import Making
 from tidegate.spark.delta.finding import found_at, found_named
 from tidegate.spark.delta.making import make_table, make_table_of
 from tidegate.spark.expressions.errors import InvalidCommand, of_spark
+from tidegate.spark.sql.queries import with_views
 from tidegate.spark.sql.session import Session
 from tidegate.spark.sql.statement import Statement
 from tidegate.spark.storage.hadoop import JavaObject, java_class, jvm_of
@@ -35,7 +36,11 @@ def make(statement: Statement, session: Session) -> DataFrame:
     """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] table (column type, ...), and REPLACE TABLE, with
     USING delta, PARTITIONED BY or CLUSTER BY, COMMENT, LOCATION and TBLPROPERTIES; in the place of
     columns, AS and a query at the end."""
-    plan = plan_of(session.spark, statement.text)
+    with with_views(statement.text, session) as text:
+        return _make(plan_of(session.spark, text), session)
+
+
+def _make(plan: JavaObject, session: Session) -> DataFrame:
     kind = str(plan.getClass().getSimpleName())
     has_query = kind.endswith(_AS_SELECT)
     if kind.removesuffix(_AS_SELECT) not in (_CREATE, _REPLACE):

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pyspark.sql import Column, DataFrame
 from sqlglot.tokenizer_core import TokenType
 
-from tidegate.spark.alter.definitions import expression_of
 from tidegate.spark.expressions.arguments import expression
-from tidegate.spark.expressions.errors import InvalidCommand, conflicting
+from tidegate.spark.expressions.errors import conflicting
 from tidegate.spark.merge.builder import MergeBuilder
+from tidegate.spark.sql.queries import query_of
 from tidegate.spark.sql.rows import assignments
-from tidegate.spark.sql.session import Session, counts
+from tidegate.spark.sql.session import Session, counts, in_backticks
 from tidegate.spark.sql.statement import Statement
 
 
@@ -42,14 +42,12 @@ def merge_into(statement: Statement, session: Session) -> DataFrame:
 
 
 def _source(statement: Statement, session: Session) -> DataFrame:
-    if not statement.sees_symbol(TokenType.L_PAREN):
-        name = statement.name()
-        return session.rows(name, statement.alias("ON"))
-    query = statement.in_parentheses(statement.until)
-    # Spark runs a command as soon as it is given one; here may only a query stand.
-    expression_of(session.spark, f"EXISTS ({query})")
+    if statement.sees_symbol(TokenType.L_PAREN):
+        text = statement.in_parentheses(statement.until)
+    else:
+        text = f"TABLE {in_backticks(statement.name())}"
     alias = statement.alias("ON")
-    found = session.spark.sql(query)
+    found = query_of(text, session)
     return found if alias is None else found.alias(alias)
 
 
@@ -112,9 +110,4 @@ def _inserted(statement: Statement) -> dict[str, Column]:
     values = statement.in_parentheses(lambda: statement.listed(statement.item))
     if repeated := sorted({name for name in columns if columns.count(name) > 1}):
         raise conflicting(repeated)
-    if len(columns) != len(values):
-        raise InvalidCommand(
-            "PARSE_SYNTAX_ERROR",
-            f"expected as many values as columns in INSERT, found {len(values)} for {len(columns)}",
-        )
     return dict(zip(columns, map(expression, values), strict=True))

@@ -57,6 +57,13 @@ class Statement:
         found = self._tokens[self._at : self._at + len(words)]
         return len(found) == len(words) and all(map(_is_word, found, words))
 
+    def sees_inside(self, *words: str) -> bool:
+        """Whether one of these words is next, or is so behind opening parentheses."""
+        at = self._at
+        while at < len(self._tokens) and self._tokens[at].token_type is TokenType.L_PAREN:
+            at += 1
+        return at < len(self._tokens) and any(_is_word(self._tokens[at], word) for word in words)
+
     def takes(self, *words: str) -> bool:
         """Whether these words were next, which are passed then."""
         if not self.sees(*words):
@@ -229,7 +236,7 @@ class Statement:
         return InvalidCommand(
             "PARSE_SYNTAX_ERROR",
             f"expected one of {', '.join(known)}, found {words}",
-            hint="queries and other statements are Spark's: spark.sql",
+            hint="other statements are Spark's: spark.sql",
         )
 
     def _check_gaps(self) -> None:

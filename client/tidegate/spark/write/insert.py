@@ -60,7 +60,7 @@ def inserted(
     Raises `SchemaMismatch` for rows of another length and for columns that are not the table's, and
     `InvalidRequest` for expressions that this session cannot compute.
     """
-    fields = layout.spark_schema.fields if columns is None else _named(columns, layout)
+    fields = layout.spark_schema.fields if columns is None else named_fields(columns, layout)
     for row in values:
         if len(row) != len(fields):
             raise SchemaMismatch(
@@ -68,7 +68,7 @@ def inserted(
                 f"{[field.name for field in fields]} of table {layout.name}",
                 error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
             )
-    computed = {*identity_columns(layout), *generated_columns(layout)}
+    computed = computed_columns(layout)
     given = [
         (place, field)
         for place, field in enumerate(fields)
@@ -94,7 +94,13 @@ def inserted(
     return found
 
 
-def _named(columns: Sequence[str], layout: TableLayout) -> list[StructField]:
+def computed_columns(layout: TableLayout) -> set[str]:
+    """The columns that the table computes where a row does not give them."""
+    return {*identity_columns(layout), *generated_columns(layout)}
+
+
+def named_fields(columns: Sequence[str], layout: TableLayout) -> list[StructField]:
+    """The table's columns with these names, in any case. Raises `SchemaMismatch`."""
     known = {field.name.lower(): field for field in layout.spark_schema.fields}
     if unknown := [name for name in columns if name.lower() not in known]:
         raise SchemaMismatch(

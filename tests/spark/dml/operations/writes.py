@@ -9,6 +9,7 @@ import tests.spark.dml.operations.commands
 import tests.spark.dml.operations.converts
 import tests.spark.dml.operations.restores
 import tests.spark.dml.operations.streams  # noqa: F401
+import tidegate
 from tests.spark.dml.operations.registry import operation
 from tests.spark.dml.rows import frame, parsed
 from tests.spark.dml.target import create
@@ -69,6 +70,13 @@ def _write(world: World, op: Op, *, replace_where: str | None) -> None:
     if op.get("on") == "clone":
         assert op["op"] == "append"
         world.clone.append(rows, **options)
+    elif op.get("by") == "position":
+        assert op["op"] == "append"
+        assert not options
+        rows.createOrReplaceTempView("inserted_rows")
+        tidegate.sql(
+            world.spark, f"INSERT INTO {world.table.name} TABLE inserted_rows", lake=world.lake
+        )
     elif op["op"] == "append":
         world.table.append(rows, **options)
     else:
