@@ -3,6 +3,7 @@
 import pytest
 
 from tests.spark.tables import rows
+from tidegate import InvalidRequest
 from tidegate.spark import InvalidCommand, InvalidRows, SchemaMismatch
 
 _FOUR = [(10, 1), (11, 1), (20, 2), (21, 2)]
@@ -153,15 +154,16 @@ class TestRefused:
             ("INTO {} PARTITION (month = 1) (a, month) SELECT 5, 7", InvalidCommand, "has them"),
             ("OVERWRITE {} SELECT 1, 2 WHERE 1 = 1) AND 1 = 2", InvalidCommand, "near ')'"),
             ("INTO {} VALUES (1, 1)) ; anything", InvalidCommand, "extra input"),
-            ("INTO {} VALUES (id, DEFAULT)", InvalidCommand, "id"),
-            ("INTO {} VALUES (1, DEFAULT, 2)", SchemaMismatch, "found 3"),
+            ("INTO {} VALUES (id, DEFAULT)", InvalidRequest, "`id`"),
+            ("INTO {} VALUES (DEFAULT, a + 1)", InvalidRequest, "`a`"),
+            ("INTO {} VALUES (1, DEFAULT, 2)", SchemaMismatch, "a row has 3 values"),
             ("WITH SCHEMA EVOLUTION INTO {} (a) SELECT 1, 2 AS month", SchemaMismatch, "found 2"),
             ("INTO {} PARTITION (month = 1) SELECT 2, 3", SchemaMismatch, "expected 1 columns"),
             ("OVERWRITE {} PARTITION (month = 1) IF NOT EXISTS SELECT 2", InvalidCommand, "IF"),
             ("INTO {} REPLACE USING (a) SELECT 1, 2", InvalidCommand, "expected WHERE"),
             ("INTO {} REPLACE WHERE a = 1 SELECT 2, 1", InvalidRows, "a = 1"),
             ("INTO {} SELECT DEFAULT, 1", InvalidCommand, "DEFAULT"),
-            ("INTO {} VALUES (DEFAULT, nothing)", InvalidCommand, "nothing"),
+            ("INTO {} VALUES (DEFAULT, nothing)", InvalidRequest, "nothing"),
             ("INTO {}", InvalidCommand, "PARSE_SYNTAX_ERROR"),
             ("INTO {} (DROP VIEW v)", InvalidCommand, "PARSE_SYNTAX_ERROR"),
             ("{} SELECT 1, 2", InvalidCommand, "PARSE_SYNTAX_ERROR"),

@@ -8,6 +8,8 @@ from tests.spark.tables import rows
 from tidegate import ConflictError, Table
 from tidegate.spark import InvalidCommand
 
+_ROWS = [(10, 1), (11, 1), (20, 2), (21, 2)]
+
 
 @pytest.fixture
 def names(session, create):
@@ -177,12 +179,21 @@ class TestInside:
         sql(f"CREATE OR REPLACE TABLE {name} AS SELECT month FROM {name} WHERE month = 1")
         assert rows(lake.table(name).read(session)) == [(1,)]
 
-    def test_own_rows_are_recorded_as_read(self, session, months, sql, monkeypatch):
+    @pytest.mark.parametrize(
+        "case",
+        [
+            (
+                "DELETE FROM {} t WHERE NOT EXISTS (SELECT 1 FROM {} o WHERE o.a > t.a)",
+                [(10, 1), (11, 1), (20, 2), (21, 2)],
+            ),
+            ("INSERT OVERWRITE {} SELECT a + 1, month FROM {} WHERE a > 20", [(22, 2), (31, 3)]),
+            ("INSERT INTO {} SELECT max(a), 9 FROM {}", [*_ROWS, (30, 3), (30, 9)]),
+        ],
+    )
+    def test_own_rows_are_recorded_as_read(self, session, months, sql, monkeypatch, case):
         """Who adds rows between the read and the commit is a conflict."""
-        text = (
-            f"DELETE FROM {months.name} t WHERE NOT EXISTS "
-            f"(SELECT 1 FROM {months.name} o WHERE o.a > t.a)"
-        )
+        text, expected = case
+        text = text.replace("{}", months.name)
         read = Table.read
 
         def late(table, *arguments, **options):
@@ -194,5 +205,5 @@ class TestInside:
         with pytest.raises(ConflictError):
             sql(text)
         monkeypatch.undo()
-        assert sql(text).first()[0] == 1
-        assert rows(months.read(session)) == [(10, 1), (11, 1), (20, 2), (21, 2)]
+        sql(text)
+        assert rows(months.read(session)) == expected

@@ -49,3 +49,18 @@ def test_what_is_no_value_is_refused(spark, table, values):
     with pytest.raises(InvalidRequest):
         table.insert(spark, values, columns=["b"])
     assert table.version == 0
+
+
+@pytest.mark.parametrize("values", [["id", "2"], ["1", "a + 1"]])
+def test_an_expression_has_no_columns(spark, create, values):
+    """Neither those of a row beside it nor a column of Spark's."""
+    table = create("a bigint, b bigint")
+    with pytest.raises(InvalidRequest, match="cannot be computed"):
+        table.insert(spark, [values])
+    assert table.version == 0
+
+
+def test_fields_go_by_position(spark, create):
+    table = create("s struct<a: int, b: int>, d int")
+    table.insert(spark, [["named_struct('b', 1, 'a', 2)", "DEFAULT"], ["struct(3, 4)", "5"]])
+    assert rows(table.read(spark).select("s.a", "s.b", "d")) == [(1, 2, None), (3, 4, 5)]

@@ -2,15 +2,12 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from itertools import chain
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 from sqlglot.tokenizer_core import TokenType
 
-from tidegate.spark.errors import SchemaMismatch
 from tidegate.spark.expressions.errors import InvalidCommand, of_spark
 from tidegate.spark.session_settings import (
     MERGE_SCHEMA,
@@ -23,7 +20,13 @@ from tidegate.spark.sql.session import Session, in_backticks
 from tidegate.spark.sql.statement import Statement
 from tidegate.spark.tables.layout import TableLayout
 from tidegate.spark.values.defaults import default_of
-from tidegate.spark.write.insert import computed_columns, named_fields
+from tidegate.spark.write.insert import (
+    by_position,
+    computed_columns,
+    inserted,
+    is_default,
+    named_fields,
+)
 from tidegate.spark.write.write import append, overwrite
 
 _BEHIND_CONDITION = [word for word in QUERY_WORDS if word != "FROM"]
@@ -150,17 +153,11 @@ def _rows(
         fields = [field for field in layout.spark_schema.fields if field.name not in but]
     else:
         fields = named_fields(columns, layout)
-    text, fields = _without_defaults(text, fields, layout)
-    rows = query_of(text, session)
-    found = rows.schema
-    wanted = _named_as(found, StructType(fields), layout, more=more)
-    rows = rows.toDF(*wanted.names)
-    others = {
-        field.name: F.col(in_backticks([field.name])).cast(field.dataType)
-        for field, old in zip(wanted.fields, found.fields, strict=True)
-        if field.dataType != old.dataType
-    }
-    rows = rows.withColumns(others) if others else rows
+    values = _values(text)
+    if any(is_default(value) for row in values for value in row):
+        rows = inserted(values, [field.name for field in fields], layout, session.spark)
+    else:
+        rows = by_position(query_of(text, session), fields, layout, more=more)
     if columns is None:
         return rows
     # Where they are not listed, either.
@@ -171,38 +168,6 @@ def _rows(
         and default_of(layout.spark_schema[name]) is None
     }
     return rows.withColumns(nulls) if nulls else rows
-
-
-def _without_defaults(
-    text: str, fields: list[StructField], layout: TableLayout
-) -> tuple[str, list[StructField]]:
-    """VALUES with the columns' defaults in the place of DEFAULT. A column that the table computes
-    is left out where each row has that. Other queries are as they were."""
-    values = _values(text)
-    if not any(map(_is_default, chain(*values))):
-        return text, fields
-    if wrong := next((row for row in values if len(row) != len(fields)), None):
-        raise _arity(layout, len(wrong), [field.name for field in fields])
-    computed = computed_columns(layout)
-    given = [
-        (place, field)
-        for place, field in enumerate(fields)
-        if field.name not in computed or not all(_is_default(row[place]) for row in values)
-    ]
-    rows = [
-        ", ".join(
-            f"CAST({default_of(field) or 'NULL'} AS {field.dataType.simpleString()})"
-            if _is_default(row[place])
-            else f"({row[place]}\n)"
-            for place, field in given
-        )
-        for row in values
-    ]
-    return f"VALUES {', '.join(f'({row})' for row in rows)}", [field for _, field in given]
-
-
-def _is_default(value: str) -> bool:
-    return value.upper() == "DEFAULT"
 
 
 def _values(text: str) -> list[list[str]]:
@@ -218,47 +183,6 @@ def _values(text: str) -> list[list[str]]:
     except InvalidCommand:
         return []
     return rows
-
-
-def _named_as(
-    found: StructType, wanted: StructType, layout: TableLayout, *, more: bool
-) -> StructType:
-    """The columns, or fields, under the names that the table has for these places."""
-    if len(found) < len(wanted) or (len(found) > len(wanted) and not more):
-        raise _arity(layout, len(found), wanted.names)
-    fields = [
-        StructField(
-            target.name,
-            _type_as(field.dataType, target.dataType, layout, more=more),
-            field.nullable,
-        )
-        for field, target in zip(found.fields, wanted.fields, strict=False)
-    ]
-    return StructType([*fields, *found.fields[len(wanted) :]])
-
-
-def _arity(layout: TableLayout, found: int, wanted: Sequence[str]) -> SchemaMismatch:
-    return SchemaMismatch(
-        f"Cannot write to table {layout.name}: expected {len(wanted)} columns, {list(wanted)}, "
-        f"found {found}",
-        hint="list the columns, or insert BY NAME",
-        error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
-    )
-
-
-def _type_as(found: DataType, wanted: DataType, layout: TableLayout, *, more: bool) -> DataType:
-    """The type with the names that another has for the fields of its structs."""
-    match found, wanted:
-        case StructType(), StructType():
-            return _named_as(found, wanted, layout, more=more)
-        case ArrayType(), ArrayType():
-            element = _type_as(found.elementType, wanted.elementType, layout, more=more)
-            return ArrayType(element, found.containsNull)
-        case MapType(), MapType():
-            key = _type_as(found.keyType, wanted.keyType, layout, more=more)
-            value = _type_as(found.valueType, wanted.valueType, layout, more=more)
-            return MapType(key, value, found.valueContainsNull)
-    return found
 
 
 def _merges_schema(session: Session) -> bool:
